@@ -1,0 +1,184 @@
+//! proto3 JSON, strict when reading.
+
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::strict_json::{self, StrictJsonError};
+
+/// Why a JSON text is not the message asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum JsonError {
+    /// The text breaks a rule of the strict scan.
+    #[error("{0}")]
+    Text(#[from] StrictJsonError),
+    /// The text is strict JSON and does not decode to the message.
+    #[error("{message}")]
+    Message {
+        /// What the decoder says, without its position.
+        message: String,
+        /// 1-based line of the text.
+        line: usize,
+        /// 1-based column of the line, in bytes.
+        column: usize,
+    },
+    /// The message has no such member; only [`read_known`] says so.
+    #[error("unknown member {path}")]
+    Unknown {
+        /// The member's path from the top of the text.
+        path: String,
+    },
+}
+
+/// Reads a message from proto3 JSON: either spelling of a name, `null` as
+/// absent, unknown members ignored as long as they are strict JSON.
+///
+/// # Errors
+/// [`JsonError`] with the place of the first fault.
+pub fn read<M: DeserializeOwned>(text: &[u8]) -> Result<M, JsonError> {
+    strict_json::check(text)?;
+    serde_json::from_slice(text).map_err(decode_error)
+}
+
+/// Like [`read`], for text a person wrote: an unknown member is refused too,
+/// since a misspelt one would silently change what is asked.
+///
+/// # Errors
+/// As [`read`], and [`JsonError::Unknown`].
+pub fn read_known<M: DeserializeOwned>(text: &[u8]) -> Result<M, JsonError> {
+    strict_json::check(text)?;
+    let mut unknown = None;
+    let mut deserializer = serde_json::Deserializer::from_slice(text);
+    let message = serde_ignored::deserialize(&mut deserializer, |path| {
+        unknown.get_or_insert_with(|| path.to_string());
+    })
+    .map_err(decode_error)?;
+    match unknown {
+        Some(path) => Err(JsonError::Unknown {
+            path: path.trim_start_matches("?.").replace(".?", ""),
+        }),
+        None => Ok(message),
+    }
+}
+
+/// Writes a message as proto3 JSON: lowerCamelCase names, zero values left
+/// out, 64-bit integers and special doubles as strings, bytes as base64.
+///
+/// # Errors
+/// None for the messages of this schema; the decoder's error type is kept so
+/// that no caller has to assume so.
+pub fn write<M: Serialize>(message: &M) -> Result<String, serde_json::Error> {
+    serde_json::to_string(message)
+}
+
+fn decode_error(error: serde_json::Error) -> JsonError {
+    let text = error.to_string();
+    let message = match text.rfind(" at line ") {
+        Some(end) => text[..end].to_owned(),
+        None => text,
+    };
+    JsonError::Message {
+        message,
+        line: error.line(),
+        column: error.column(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proto::{Message, ModuleRow, RunRequest, RunResponse, run_request::Payload};
+
+    #[test]
+    fn four_spellings_are_one_message() {
+        let texts = [
+            r#"{"protocol":3,"minimumIsolation":"kernel","timeoutMs":1500,"javascript":{"code":"1"}}"#,
+            r#"{"protocol":"3","minimum_isolation":"kernel","timeout_ms":"1500","javascript":{"code":"\u0031","grantProfile":null}}"#,
+            r#"{"timeoutMs":1.5e3,"javascript":{"grant_profile":"","code":"1"},"protocol":3.0,"minimumIsolation":"kernel"}"#,
+            r#"{"protocol":3,"minimumIsolation":"kernel","timeoutMs":1500,"javascript":{"code":"1"},"someFutureField":[{"x":1}]}"#,
+        ];
+        let first: RunRequest = read(texts[0].as_bytes()).unwrap();
+        for text in texts {
+            let message: RunRequest = read(text.as_bytes()).unwrap();
+            assert_eq!(message.encode_to_vec(), first.encode_to_vec(), "{text}");
+        }
+        assert!(matches!(
+            read_known::<RunRequest>(texts[3].as_bytes()),
+            Err(JsonError::Unknown { path }) if path == "someFutureField"
+        ));
+        let nested = br#"{"protocol":3,"javascript":{"cod":"1"}}"#;
+        assert!(matches!(
+            read_known::<RunRequest>(nested),
+            Err(JsonError::Unknown { path }) if path == "javascript.cod"
+        ));
+        assert!(read_known::<RunRequest>(texts[0].as_bytes()).is_ok());
+    }
+
+    #[test]
+    fn refused_texts() {
+        for text in [
+            r#"{"protocol":3,"javascript":{"code":"1"},"module":{"model":"m"}}"#,
+            r#"{"protocol":3,"protocol":3}"#,
+            r#"{"protocol":4294967296}"#,
+            r#"{"protocol":true}"#,
+            r#"{"protocol":1.5}"#,
+            r#"{"protocol":""}"#,
+            r#"{"protocol":" 3"}"#,
+            r#"{"javascript":{"code":1}}"#,
+            r#"{"module":{"rows":[null]}}"#,
+            r#"{"module":{"endTime":1e400}}"#,
+            r#"{"module":{"endTime":"1e400"}}"#,
+            r#"{"module":{"endTime":"inf"}}"#,
+        ] {
+            assert!(read::<RunRequest>(text.as_bytes()).is_err(), "{text}");
+        }
+        let two = br#"{"javascript":null,"module":{"model":"m"}}"#;
+        assert!(read::<RunRequest>(two).is_ok());
+    }
+
+    #[test]
+    fn doubles_keep_their_bits() {
+        let text = br#"{"module":{"rows":[{"values":[-0,-0.0,"-0","NaN","Infinity",1.0715660391465826e-75]}]}}"#;
+        let request: RunRequest = read(text).unwrap();
+        let Some(Payload::Module(module)) = &request.payload else {
+            panic!("not a module")
+        };
+        let bits: Vec<u64> = module.rows[0].values.iter().map(|v| v.to_bits()).collect();
+        let negative_zero = 1 << 63;
+        assert_eq!(
+            bits,
+            [
+                negative_zero,
+                negative_zero,
+                negative_zero,
+                0x7ff8_0000_0000_0000,
+                f64::INFINITY.to_bits(),
+                1.071_566_039_146_582_6e-75_f64.to_bits(),
+            ]
+        );
+    }
+
+    #[test]
+    fn empty_oneof_member_is_written() {
+        let response: RunResponse = read(br#"{"javascript":{}}"#).unwrap();
+        assert_eq!(write(&response).unwrap(), r#"{"javascript":{}}"#);
+        let row = ModuleRow {
+            values: vec![-0.0, f64::NAN],
+        };
+        assert_eq!(write(&row).unwrap(), r#"{"values":[-0.0,"NaN"]}"#);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn random_doubles_survive_json(values in proptest::collection::vec(proptest::num::f64::ANY, 1..64)) {
+            let row = ModuleRow { values, };
+            let back: ModuleRow = read(write(&row).unwrap().as_bytes()).unwrap();
+            let seventeen = format!("{{\"values\":[{}]}}", row.values.iter()
+                .map(|v| if v.is_finite() { format!("{v:.17e}") } else { "0".into() })
+                .collect::<Vec<_>>().join(","));
+            let again: ModuleRow = read(seventeen.as_bytes()).unwrap();
+            for ((a, b), c) in row.values.iter().zip(&back.values).zip(&again.values) {
+                proptest::prop_assert!(a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan()));
+                proptest::prop_assert!(a.to_bits() == c.to_bits() || !a.is_finite());
+            }
+        }
+    }
+}
