@@ -1,0 +1,293 @@
+//! Appending to a bundle file so that it is afterwards whole, or refused, and
+//! never silently short.
+
+use std::{
+    error::Error,
+    io::{self, Write},
+    path::Path,
+    time::Duration,
+};
+
+use plimsoll_record::Digest;
+
+use super::{
+    append_fault::{AppendError, AppendFault, Cut},
+    disk::{BundleFile, Disk, Facts},
+    report::Report,
+    rescue,
+    seal::SignedEntry,
+    verify::Verification,
+    visitor::Visitor,
+    writer::{BundleWriter, Position},
+};
+use crate::key::SigningKey;
+
+/// How often the lock is tried.
+pub const LOCK_POLL: Duration = Duration::from_millis(20);
+/// How long the lock is waited for.
+pub const LOCK_WAIT: Duration = Duration::from_secs(120);
+
+/// Reopening after the path was found to name another file.
+const MAX_REOPENS: usize = 16;
+
+/// How a bundle file may be used.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options<'s> {
+    /// Append although group or others have permissions on the file.
+    pub shared: bool,
+    /// Fingerprint of a session this run opened and is still writing: its close
+    /// may be missing. Any other open session refuses the bundle.
+    pub open_session: Option<&'s str>,
+}
+
+/// Sees the bundle as it is verified, and may refuse it as a whole: an anchor
+/// kept outside the file does.
+pub trait Guard: Visitor {
+    /// Whether the bundle may be appended to; `None` for a new or empty file.
+    ///
+    /// # Errors
+    /// Any error refuses the append.
+    fn allow(&mut self, whole: Option<&Report>) -> Result<(), Box<dyn Error + Send + Sync>> {
+        let _ = whole;
+        Ok(())
+    }
+}
+
+impl Guard for () {}
+
+/// An append that is done and synced.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Appended {
+    /// Line numbers of the entries, in their order.
+    pub lines: Vec<u64>,
+    /// Line number of the checkpoint after them.
+    pub checkpoint: u64,
+    /// LineDigest of the checkpoint.
+    pub checkpoint_digest: Digest,
+    /// LineDigest of the bundle's first line.
+    pub first_line: Digest,
+    /// Whether the file was made.
+    pub created: bool,
+}
+
+/// Whether a run may append to this file later: regular, private unless
+/// shared, whole under the key. Takes no lock and changes nothing. `None` for
+/// an absent or empty file.
+///
+/// # Errors
+/// [`AppendFault`]; nothing was run.
+pub fn check<D: Disk>(
+    disk: &D,
+    path: &Path,
+    key: &SigningKey,
+    options: Options<'_>,
+    guard: &mut impl Guard,
+) -> Result<Option<Report>, AppendFault> {
+    let report = match disk.open_to_read(path).map_err(AppendFault::Open)? {
+        None => None,
+        Some(mut file) => {
+            usable(&file.facts().map_err(AppendFault::Open)?, options)?;
+            continued(&mut file, key, options, guard)?
+        }
+    };
+    guard.allow(report.as_ref()).map_err(AppendFault::Guard)?;
+    Ok(report)
+}
+
+/// Appends entries and a checkpoint under the file's lock, and syncs them. On
+/// failure the file is cut back and the entries are kept in a side file.
+///
+/// # Errors
+/// [`AppendError`]; the bundle is as before unless [`AppendError::cut`] says
+/// otherwise.
+pub fn append<D: Disk>(
+    disk: &D,
+    path: &Path,
+    key: &SigningKey,
+    entries: &[SignedEntry],
+    options: Options<'_>,
+    guard: &mut impl Guard,
+) -> Result<Appended, AppendError> {
+    let attempt = match OpenBundle::open(disk, path, key, options, guard) {
+        Ok(bundle) => bundle.append(disk, path, entries),
+        Err(fault) => Err((fault, Cut::NotNeeded)),
+    };
+    attempt.map_err(|(fault, cut)| AppendError {
+        fault,
+        cut,
+        kept: rescue::keep(disk, path, entries),
+    })
+}
+
+fn usable(facts: &Facts, options: Options<'_>) -> Result<(), AppendFault> {
+    if !facts.regular {
+        return Err(AppendFault::NotRegular);
+    }
+    match facts.mode {
+        Some(mode) if mode & 0o077 != 0 && !options.shared => {
+            Err(AppendFault::Permissions { mode })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Verifies an existing bundle under the key that would continue it.
+fn continued(
+    file: &mut impl BundleFile,
+    key: &SigningKey,
+    options: Options<'_>,
+    guard: &mut impl Visitor,
+) -> Result<Option<Report>, AppendFault> {
+    if file.facts().map_err(AppendFault::Open)?.length == 0 {
+        return Ok(None);
+    }
+    let source = file.read().map_err(AppendFault::Open)?;
+    let mut verification = Verification::new(std::slice::from_ref(key.public()));
+    verification
+        .read(source, guard)
+        .and_then(|()| verification.finish_but(options.open_session))
+        .map(Some)
+        .map_err(AppendFault::Evidence)
+}
+
+/// A bundle file whose lock is held and whose lines verified.
+struct OpenBundle<'k, F> {
+    file: F,
+    key: &'k SigningKey,
+    report: Option<Report>,
+    length: u64,
+    created: bool,
+}
+
+impl<'k, F: BundleFile> OpenBundle<'k, F> {
+    fn open<D: Disk<File = F>>(
+        disk: &D,
+        path: &Path,
+        key: &'k SigningKey,
+        options: Options<'_>,
+        guard: &mut impl Guard,
+    ) -> Result<Self, AppendFault> {
+        let (mut file, created) = Self::locked(disk, path, options)?;
+        let report = continued(&mut file, key, options, guard)?;
+        guard.allow(report.as_ref()).map_err(AppendFault::Guard)?;
+        // A writer that ignores the lock would show as another length.
+        let length = file.facts().map_err(AppendFault::Open)?.length;
+        if length != report.as_ref().map_or(0, |report| report.bytes) {
+            return Err(AppendFault::Replaced);
+        }
+        Ok(OpenBundle {
+            file,
+            key,
+            report,
+            length,
+            created,
+        })
+    }
+
+    /// Opens the file and takes its lock. The path may come to name another
+    /// file while the lock is waited for; an append to the old one would be
+    /// lost with it.
+    fn locked<D: Disk<File = F>>(
+        disk: &D,
+        path: &Path,
+        options: Options<'_>,
+    ) -> Result<(F, bool), AppendFault> {
+        let end = disk.instant() + LOCK_WAIT;
+        let mut made = false;
+        for _ in 0..MAX_REOPENS {
+            let (file, created) = disk.open_to_append(path).map_err(AppendFault::Open)?;
+            made |= created;
+            usable(&file.facts().map_err(AppendFault::Open)?, options)?;
+            while !file.try_lock().map_err(AppendFault::Open)? {
+                if disk.instant() >= end {
+                    return Err(AppendFault::Locked);
+                }
+                disk.wait(LOCK_POLL);
+            }
+            let held = file.facts().map_err(AppendFault::Open)?;
+            let named = disk.facts(path).map_err(AppendFault::Open)?;
+            if named.is_some_and(|named| named.identity == held.identity) {
+                usable(&held, options)?;
+                return Ok((file, made));
+            }
+        }
+        Err(AppendFault::Replaced)
+    }
+
+    fn append<D: Disk<File = F>>(
+        mut self,
+        disk: &D,
+        path: &Path,
+        entries: &[SignedEntry],
+    ) -> Result<Appended, (AppendFault, Cut)> {
+        let length = self.length;
+        match self.write(disk, path, entries) {
+            Ok(appended) => Ok(appended),
+            Err(fault) => {
+                let cut = self.file.truncate(length).and_then(|()| self.file.sync());
+                Err((fault, cut.map_or_else(Cut::Failed, |()| Cut::Done)))
+            }
+        }
+    }
+
+    fn write<D: Disk<File = F>>(
+        &mut self,
+        disk: &D,
+        path: &Path,
+        entries: &[SignedEntry],
+    ) -> Result<Appended, AppendFault> {
+        let start = self
+            .report
+            .as_ref()
+            .map_or_else(Position::default, Position::after);
+        let sink = End {
+            file: &mut self.file,
+            length: self.length,
+        };
+        let mut writer = BundleWriter::resume(sink, self.key, start);
+        let mut lines = Vec::with_capacity(entries.len());
+        for entry in entries {
+            lines.push(writer.entry(entry).map_err(AppendFault::Seal)?);
+        }
+        let checkpoint = writer.checkpoint().map_err(AppendFault::Seal)?;
+        let (position, first) = (writer.position(), writer.first_written());
+        self.file.sync().map_err(AppendFault::Sync)?;
+        // Also when an earlier process made the file and died before this.
+        if self.report.is_none() {
+            disk.sync_directory_of(path).map_err(AppendFault::Sync)?;
+        }
+        let first = self
+            .report
+            .as_ref()
+            .and_then(|report| report.first_line)
+            .or(first);
+        let (Some(first_line), Some(checkpoint_digest)) = (first, position.last_line()) else {
+            return Err(AppendFault::Replaced);
+        };
+        Ok(Appended {
+            lines,
+            checkpoint,
+            checkpoint_digest,
+            first_line,
+            created: self.created,
+        })
+    }
+}
+
+/// Writes at the end of a file, one append for each write.
+struct End<'f, F> {
+    file: &'f mut F,
+    length: u64,
+}
+
+impl<F: BundleFile> Write for End<'_, F> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.append(self.length, bytes)?;
+        self.length += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,27 @@
+//! Bundles: JSON Lines files of signed records, held together by links.
+
+pub mod append;
+pub mod disk;
+pub mod entry;
+pub mod expected;
+pub mod reader;
+pub mod report;
+pub mod seal;
+pub mod verify;
+pub mod visitor;
+pub mod writer;
+
+mod append_fault;
+mod examine;
+mod rescue;
+
+pub use append::{Appended, Guard, Options, append, check};
+pub use append_fault::{AppendError, AppendFault, Cut};
+pub use entry::{EntryReport, verify_entry};
+pub use expected::{Expectation, expect_count};
+pub use reader::LineReader;
+pub use report::{Report, SessionReport};
+pub use seal::{Entry, SignedEntry};
+pub use verify::{Verification, verify};
+pub use visitor::{Call, SeenLine, Visitor};
+pub use writer::{BundleWriter, Position};
