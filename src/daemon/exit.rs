@@ -1,0 +1,95 @@
+//! How a daemon ends, and why one did not start.
+
+use std::{fmt, io};
+
+use plimsoll_wire::Tier;
+
+use crate::{
+    config::ConfigError,
+    provider::{ProviderError, TierNow, tier_name},
+    service::log_text,
+    transport::tls,
+};
+
+/// Exit status of a daemon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Exit {
+    /// A clean stop, or help.
+    Ok = 0,
+    /// A setting or an argument is refused; restarting cannot help.
+    Configuration = 2,
+    /// The settings are good and the environment is not.
+    Environment = 4,
+    /// A fault of this program.
+    Internal = 70,
+}
+
+impl Exit {
+    /// The number.
+    #[must_use]
+    pub const fn code(self) -> u8 {
+        self as u8
+    }
+}
+
+/// Why a daemon did not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// A setting is refused.
+    #[error("{0}")]
+    Settings(#[from] ConfigError),
+    /// The TLS identity cannot be used.
+    #[error("PLIMSOLL_TLS_CERT, PLIMSOLL_TLS_KEY: {0}")]
+    Tls(#[from] tls::TlsError),
+    /// The address cannot be bound.
+    #[error("PLIMSOLL_ADDR={address:?} cannot be bound: {error}")]
+    Bind {
+        /// The address as set.
+        address: String,
+        /// The system's words.
+        #[source]
+        error: io::Error,
+    },
+    /// Preflight or smoke test failed.
+    #[error("the provider {provider} is not ready: {0}", log_text(.error))]
+    NotReady {
+        /// The provider.
+        provider: &'static str,
+        /// Its error; shown whole, since only the log sees it.
+        error: ProviderError,
+    },
+    /// The proven tier is below the operator's floor.
+    #[error("SANDBOX_MIN_ISOLATION={floor}: the provider {provider} proved {}", tier_name(*.proven))]
+    Isolation {
+        /// The provider.
+        provider: &'static str,
+        /// The operator's floor.
+        floor: Tier,
+        /// What was proven.
+        proven: TierNow,
+    },
+    /// Signals cannot be handled.
+    #[error("signal handlers cannot be installed: {0}")]
+    Signals(#[source] io::Error),
+}
+
+impl StartError {
+    /// The exit status of this failure.
+    #[must_use]
+    pub fn exit(&self) -> Exit {
+        match self {
+            StartError::Settings(_) | StartError::Tls(_) => Exit::Configuration,
+            StartError::Bind { .. }
+            | StartError::NotReady { .. }
+            | StartError::Isolation { .. }
+            | StartError::Signals(_) => Exit::Environment,
+        }
+    }
+}
+
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.code())
+    }
+}

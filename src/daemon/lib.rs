@@ -1,0 +1,24 @@
+//! The daemon: runs untrusted code through a provider and answers every call
+//! with a run record. It holds no signing key.
+//!
+//! A request flows transport → [`call::Service`] → admission → provider →
+//! record. See `docs/architecture.md`.
+#![forbid(unsafe_code)]
+
+pub mod admission;
+pub mod call;
+pub mod config;
+pub mod log;
+pub mod provider;
+pub mod service;
+pub mod start;
+pub mod surface;
+pub mod transport;
+
+mod descriptors;
+mod entry;
+mod exit;
+mod stop;
+mod time;
+
+pub use entry::main;

@@ -1,0 +1,86 @@
+//! Handing a run to the provider: under a ceiling, in a task of its own, with
+//! panics caught.
+
+use std::{
+    future::Future,
+    panic::AssertUnwindSafe,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use futures_util::FutureExt;
+use plimsoll_wire::limits::MAX_RUN;
+
+use crate::{
+    admission::Capacity,
+    call::Call,
+    provider::{Answer, Kind, Provider, ProviderError, RunContext, RunOutput, RunSpec, Teardown},
+    surface,
+};
+
+/// How long a provider may take past the call's deadline to end a run before
+/// the call is answered without it. Its task goes on and keeps its slot.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Runs one request and says what became of its sandbox.
+pub(super) async fn run(
+    provider: &Arc<dyn Provider>,
+    spec: RunSpec,
+    capacity: Capacity,
+    call: &Call,
+) -> (Answer<RunOutput>, Teardown) {
+    let ceiling = Instant::now() + MAX_RUN;
+    let deadline = call.deadline.map_or(ceiling, |own| own.min(ceiling));
+    let teardown = Teardown::default();
+    let context = RunContext {
+        deadline,
+        caller_gone: call.caller_gone.clone(),
+        // The task's clone is the only one: a provider that hangs keeps the
+        // slot for as long as it hangs, whatever the caller was told.
+        capacity,
+        grant: None,
+        teardown: teardown.clone(),
+    };
+    let provider = Arc::clone(provider);
+    let left = deadline.saturating_duration_since(Instant::now());
+    let outcome = bounded(left + GRACE, async move {
+        let capacity = context.capacity.clone();
+        let outcome = provider.run(spec, context).await;
+        drop(capacity);
+        outcome
+    });
+    (outcome.await, teardown)
+}
+
+/// Runs `work` in a task of its own, which goes on when `bound` has passed.
+pub(crate) async fn bounded<T: Send + 'static>(
+    bound: Duration,
+    work: impl Future<Output = Answer<T>> + Send + 'static,
+) -> Answer<T> {
+    let task = tokio::spawn(AssertUnwindSafe(work).catch_unwind());
+    match tokio::time::timeout(bound, task).await {
+        Err(_) => Err(ProviderError::new(
+            Kind::Deadline,
+            "the provider did not end in time",
+        )),
+        Ok(Err(_)) => Err(ProviderError::internal(
+            "the daemon stopped before the provider ended",
+        )),
+        Ok(Ok(Err(payload))) => Err(ProviderError::internal(surface::panic_text(&*payload))),
+        Ok(Ok(Ok(answer))) => answer,
+    }
+}
+
+/// An error's text for the log; a bare deadline or cancellation has its
+/// sentence.
+pub(crate) fn log_text(error: &ProviderError) -> String {
+    let text = error.full_text();
+    if !text.is_empty() {
+        return text;
+    }
+    match error.kind() {
+        Kind::Deadline => surface::DEADLINE.to_owned(),
+        Kind::Canceled => surface::CANCELED.to_owned(),
+        _ => text,
+    }
+}

@@ -1,0 +1,314 @@
+//! The five procedures.
+//!
+//! Everything cheap is checked first and nothing is admitted before every check
+//! passed, in the order of `check.rs`. A refusal says so with its mark; an
+//! error after dispatch never does unless the provider itself marked it.
+
+mod answer;
+mod audit;
+mod check;
+mod describe;
+mod dispatch;
+mod sessions;
+
+pub(crate) use dispatch::{bounded, log_text};
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use plimsoll_record::{make, request_digest};
+use plimsoll_wire::{
+    Code, Reason, Refusal,
+    proto::{
+        CloseSessionRequest, CloseSessionResponse, DescribeRequest, DescribeResponse, MessageField,
+        OpenSessionRequest, OpenSessionResponse, RunRequest, RunResponse, SessionRunRequest,
+        SessionRunResponse, run_request,
+    },
+};
+
+use crate::{
+    admission::{Capacity, Limiter, Shed},
+    call::{Answer, Call, CallError, Service},
+    log::Log,
+    provider::{Payload, Provider, RunSpec, TierNow, tier_name},
+    surface,
+    time::{millis, unix_ms},
+};
+
+/// The longest a readiness check or a re-proof of the tier is waited for.
+pub const PREFLIGHT_BOUND: Duration = Duration::from_secs(30);
+/// A failing readiness check is logged at most this often.
+const READY_LOG_EVERY: Duration = Duration::from_secs(30);
+
+/// What the daemon has counted since it started.
+#[derive(Debug, Default)]
+pub struct Counters {
+    runs: AtomicU64,
+    runs_failed: AtomicU64,
+}
+
+impl Counters {
+    /// Runs dispatched to the provider.
+    #[must_use]
+    pub fn runs(&self) -> u64 {
+        self.runs.load(Ordering::Relaxed)
+    }
+
+    /// Runs that ended in a failure of the infrastructure.
+    #[must_use]
+    pub fn runs_failed(&self) -> u64 {
+        self.runs_failed.load(Ordering::Relaxed)
+    }
+}
+
+/// The service over one provider.
+pub struct RunService {
+    provider: Arc<dyn Provider>,
+    limiter: Arc<Limiter>,
+    log: Log,
+    proven: TierNow,
+    counters: Counters,
+    ready_logged: Mutex<Option<Instant>>,
+}
+
+impl RunService {
+    /// A service over a provider that start-up has proven at tier `proven`.
+    #[must_use]
+    pub fn new(
+        provider: Arc<dyn Provider>,
+        limiter: Arc<Limiter>,
+        log: Log,
+        proven: TierNow,
+    ) -> Self {
+        RunService {
+            provider,
+            limiter,
+            log,
+            proven,
+            counters: Counters::default(),
+            ready_logged: Mutex::new(None),
+        }
+    }
+
+    /// What has been counted.
+    #[must_use]
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// The limiter, for gauges.
+    #[must_use]
+    pub fn limiter(&self) -> &Arc<Limiter> {
+        &self.limiter
+    }
+
+    /// One round of upkeep, made every minute while serving: proves the tier
+    /// again when it fell below what start-up proved, and destroys sandboxes
+    /// nothing owns. Without the first, a lapsed tier would refuse every call
+    /// with a floor and nothing would ever refresh it.
+    pub async fn upkeep(&self) {
+        let tier = self.provider.tier();
+        if tier < self.proven
+            && let Err(text) = self.preflight().await
+        {
+            self.log
+                .warn("the isolation tier could not be proven again")
+                .text("provider", self.provider.name())
+                .text("isolation", tier_name(self.provider.tier()))
+                .text("proven", tier_name(self.proven))
+                .text("error", &surface::cut(&text))
+                .end();
+        }
+        let provider = Arc::clone(&self.provider);
+        let reaped = dispatch::bounded(PREFLIGHT_BOUND, async move {
+            provider.reconcile_orphans().await
+        });
+        let line = match reaped.await {
+            Ok(0) => return,
+            Ok(count) => self
+                .log
+                .warn("leaked sandboxes removed")
+                .int("count", i64::try_from(count).unwrap_or(i64::MAX)),
+            Err(error) => self
+                .log
+                .warn("leaked sandboxes could not be looked for")
+                .text("error", &surface::cut(&error.full_text())),
+        };
+        line.end();
+    }
+
+    /// A bounded preflight; an error is text for the log only.
+    async fn preflight(&self) -> Result<(), String> {
+        let provider = Arc::clone(&self.provider);
+        // In a task of its own: a poller that hangs up must not cut a check
+        // short and so lower the tier.
+        dispatch::bounded(PREFLIGHT_BOUND, async move { provider.preflight().await })
+            .await
+            .map_err(|error| dispatch::log_text(&error))
+    }
+
+    fn admit(&self, call: &Call) -> Result<Capacity, Refusal> {
+        let key: Arc<str> = match &call.principal.id {
+            Some(id) => Arc::clone(id),
+            None => Arc::from(call.principal.key()),
+        };
+        self.limiter
+            .admit(&key, Instant::now())
+            .map_err(Shed::refusal)
+    }
+
+    async fn single_run(&self, call: Call, request: RunRequest) -> Answer<RunResponse> {
+        let checked = check::single_run(&request, &call.principal, &*self.provider)
+            .map_err(|refusal| CallError::refused(&refusal))?;
+        let capacity = self
+            .admit(&call)
+            .map_err(|refusal| CallError::refused(&refusal))?;
+
+        let digest = request_digest(&request);
+        let entry = audit::Entry::of(&request, &call.principal);
+        let payload = payload(request.payload).ok_or_else(|| {
+            surface::internal("a payload passed its check and is none", &self.log)
+        })?;
+        let kind = payload.kind();
+        let rule = checked.rule;
+        let spec = RunSpec {
+            payload,
+            timeout: checked.timeout,
+            floor: checked.floor,
+            rule: rule.clone(),
+        };
+
+        self.counters.runs.fetch_add(1, Ordering::Relaxed);
+        let begun = Instant::now();
+        let (outcome, teardown) = dispatch::run(&self.provider, spec, capacity, &call).await;
+        let duration_ms = millis(begun.elapsed());
+
+        let stated = || self.provider.environment(kind).identity;
+        let response = outcome.and_then(|output| {
+            answer::build(output, kind, self.provider.name(), stated, duration_ms)
+        });
+        let mut response = match response {
+            Ok(response) => response,
+            Err(error) => {
+                if error.kind().is_infrastructure() {
+                    self.counters.runs_failed.fetch_add(1, Ordering::Relaxed);
+                }
+                let current = audit::Current {
+                    sandbox: self.provider.name(),
+                    tier: self.provider.tier(),
+                };
+                entry.failed(&self.log, &current, duration_ms, teardown.gave_up(), &error);
+                return Err(surface::shown(&error, &self.log));
+            }
+        };
+        entry.succeeded(&self.log, &response, teardown.gave_up());
+
+        let started = unix_ms(call.received);
+        let facts = make::Facts {
+            request: digest,
+            rule: &rule,
+            policy: &self.provider.policy(),
+            started_unix_ms: started,
+            ended_unix_ms: started.saturating_add(millis(call.received_at.elapsed())),
+            chain: None,
+        };
+        response.record = MessageField::some(make::answered(&facts, &response));
+        Ok(response)
+    }
+
+    /// Whether a failing check may be logged now.
+    fn may_log_readiness(&self) -> bool {
+        let mut last = self
+            .ready_logged
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let due = last.is_none_or(|at| at.elapsed() >= READY_LOG_EVERY);
+        if due {
+            *last = Some(Instant::now());
+        }
+        due
+    }
+}
+
+impl Shed {
+    fn refusal(self) -> Refusal {
+        Refusal::new(Code::ResourceExhausted, Reason::Capacity, self.message())
+    }
+}
+
+fn payload(payload: Option<run_request::Payload>) -> Option<Payload> {
+    match payload? {
+        run_request::Payload::Javascript(run) => Some(Payload::Javascript(run)),
+        run_request::Payload::Project(run) => Some(Payload::Project(run)),
+        run_request::Payload::Module(run) => Some(Payload::Module(run)),
+        run_request::Payload::Cell(_) => None,
+    }
+}
+
+impl Service for RunService {
+    async fn run(&self, call: Call, request: RunRequest) -> Answer<RunResponse> {
+        Box::pin(self.single_run(call, request)).await
+    }
+
+    async fn describe(&self, _: Call, _: DescribeRequest) -> Answer<DescribeResponse> {
+        Ok(describe::describe(&*self.provider))
+    }
+
+    async fn open_session(
+        &self,
+        _: Call,
+        request: OpenSessionRequest,
+    ) -> Answer<OpenSessionResponse> {
+        Err(sessions::open(&request))
+    }
+
+    async fn session_run(&self, _: Call, request: SessionRunRequest) -> Answer<SessionRunResponse> {
+        Err(sessions::run(&request))
+    }
+
+    async fn close_session(
+        &self,
+        _: Call,
+        request: CloseSessionRequest,
+    ) -> Answer<CloseSessionResponse> {
+        Err(sessions::close(&request))
+    }
+
+    async fn ready(&self) -> bool {
+        match self.preflight().await {
+            Ok(()) => true,
+            Err(text) => {
+                if self.may_log_readiness() {
+                    self.log
+                        .warn("readiness check failed")
+                        .text("provider", self.provider.name())
+                        .text("error", &surface::cut(&text))
+                        .end();
+                }
+                false
+            }
+        }
+    }
+
+    fn internal_error(&self, detail: &str) -> CallError {
+        surface::internal(detail, &self.log)
+    }
+}
+
+#[cfg(test)]
+mod audit_tests;
+#[cfg(test)]
+mod failure_tests;
+#[cfg(test)]
+pub(crate) mod fake;
+#[cfg(test)]
+mod order_tests;
+#[cfg(test)]
+mod run_tests;
+#[cfg(all(test, feature = "wasm"))]
+mod wasm_tests;

@@ -1,0 +1,326 @@
+use std::{
+    sync::{Arc, atomic::Ordering::SeqCst},
+    time::Duration,
+};
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    sync::{Notify, oneshot},
+    task::JoinHandle,
+};
+
+use super::*;
+use crate::{
+    log::{
+        Format,
+        test_support::{self, Kept},
+    },
+    provider::{ProviderError, ScriptOutput},
+    service::fake::{Fake, script},
+};
+
+const TOKEN: &str = "CANARY-token-0123456789abcdef-0123456789";
+
+fn settings(variables: &[(&str, &str)]) -> Settings {
+    let mut all = vec![("PLIMSOLL_ADDR", "127.0.0.1:0")];
+    all.extend_from_slice(variables);
+    let all = all.into_iter().map(|(n, v)| (n.into(), v.into()));
+    Settings::read(&Environment::new(all)).unwrap()
+}
+
+/// A daemon that is serving.
+struct Serving {
+    fake: Arc<Fake>,
+    address: String,
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<Result<Exit, StartError>>,
+    log: Kept,
+}
+
+async fn serving(variables: &[(&str, &str)], fake: Fake) -> Serving {
+    let (log, kept) = test_support::log(Format::Json);
+    let (stop, stopped) = oneshot::channel();
+    let (ready, listening) = oneshot::channel();
+    let settings = settings(variables);
+    let fake = Arc::new(fake);
+    let provider = Arc::clone(&fake) as Arc<dyn Provider>;
+    let task = tokio::spawn(async move {
+        let stop = |_| {
+            Ok(async {
+                let _ = ready.send(());
+                let _ = stopped.await;
+            })
+        };
+        run_with(settings, provider, &log, stop).await
+    });
+    listening.await.expect("the daemon serves");
+    let line = kept
+        .lines()
+        .into_iter()
+        .find(|l| l.contains("plimsolld listening"));
+    let line: serde_json::Value = serde_json::from_str(&line.expect("a listening line")).unwrap();
+    Serving {
+        fake,
+        address: line["addr"].as_str().unwrap().to_owned(),
+        stop,
+        task,
+        log: kept,
+    }
+}
+
+/// One exchange on a connection of its own: the status and the body.
+async fn exchange(address: &str, request: String) -> (u16, String) {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
+    let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+    (status, body.to_owned())
+}
+
+async fn get(address: &str, path: &str) -> (u16, String) {
+    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    exchange(address, request).await
+}
+
+async fn post(address: &str, token: &str, body: &str) -> (u16, String) {
+    let request = format!(
+        "POST /plimsoll.v1.SandboxService/Run HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\
+         Content-Type: application/json\r\nAuthorization: Bearer {token}\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    exchange(address, request).await
+}
+
+const SNIPPET: &str = r#"{"protocol":3,"javascript":{"code":"CANARY"}}"#;
+
+#[tokio::test]
+async fn serves_and_stops() {
+    let daemon = serving(&[("PLIMSOLL_TOKEN", TOKEN)], Fake::default()).await;
+    assert_eq!(get(&daemon.address, "/healthz").await, (200, "ok\n".into()));
+    assert_eq!(
+        get(&daemon.address, "/readyz").await,
+        (200, "ready\n".into())
+    );
+    assert_eq!(get(&daemon.address, "/metrics").await.0, 404);
+    let (status, body) = post(&daemon.address, TOKEN, SNIPPET).await;
+    assert_eq!(status, 200, "{body}");
+    assert!(
+        body.contains("\"sandbox\":\"docker\"") && body.contains("recordSha256"),
+        "{body}"
+    );
+    assert_eq!(post(&daemon.address, &TOKEN[1..], SNIPPET).await.0, 401);
+    let (status, body) = post(&daemon.address, TOKEN, r#"{"protocol":2,"javascript":{}}"#).await;
+    assert_eq!(status, 501, "{body}");
+    assert!(body.contains("CAM"), "{body}");
+    daemon.stop.send(()).unwrap();
+    assert_eq!(daemon.task.await.unwrap().unwrap(), Exit::Ok);
+    assert_eq!(daemon.fake.drains.load(SeqCst), 1);
+
+    let text = daemon.log.text();
+    assert!(!text.contains("CANARY"), "{text}");
+    let messages: Vec<String> = daemon
+        .log
+        .lines()
+        .iter()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["msg"].to_string())
+        .collect();
+    assert_eq!(
+        messages,
+        [
+            "\"sandbox provider ready\"",
+            "\"plimsolld listening\"",
+            "\"code run\"",
+            "\"shutdown signal received; draining in-flight runs\"",
+            "\"credentials refused\"",
+            "\"plimsolld stopped\"",
+        ]
+    );
+    let listening = &daemon.log.lines()[1];
+    let (_, after) = listening.split_once("\"addr\":").unwrap();
+    let (_, after) = after.split_once(',').unwrap();
+    let (before, cap) = after.rsplit_once(':').unwrap();
+    assert_eq!(
+        before,
+        concat!(
+            r#""provider":"docker","isolation":"container","auth":true,"max_concurrent":8,"#,
+            r#""per_key_concurrent":4,"rate_per_min":30,"rate_burst":30,"mem_mb":128,"cpus":0,"#,
+            r#""pids":0,"disk_mb":0,"tls":false,"metrics_addr":"off","guard_addr":"none","#,
+            r#""max_connections""#
+        )
+    );
+    assert!(cap.trim_end_matches('}').parse::<u64>().is_ok());
+}
+
+/// Status and encoded mark of refusals, through every layer.
+#[tokio::test]
+async fn refusals_on_the_wire() {
+    let daemon = serving(&[("PLIMSOLL_TOKEN", TOKEN)], Fake::default()).await;
+    for (body, status, mark) in [
+        (r#"{"javascript":{"code":"1"}}"#, 400, "CAM"),
+        (r#"{"protocol":4,"minimumIsolation":"x"}"#, 501, "CAM"),
+        (r#"{"protocol":3,"javascript":{}}"#, 400, "CAE"),
+        (r#"{"protocol":3}"#, 400, "CAE"),
+        (
+            r#"{"protocol":3,"cell":{"language":"python","code":"1"}}"#,
+            400,
+            "CAE",
+        ),
+        (
+            r#"{"protocol":3,"minimumIsolation":"none","javascript":{"code":"1"}}"#,
+            400,
+            "CAE",
+        ),
+        (
+            r#"{"protocol":3,"minimumIsolation":"vm","javascript":{"code":"1"}}"#,
+            400,
+            "CAU",
+        ),
+        (
+            r#"{"protocol":3,"softwareRule":{"mode":"exact","identities":["a:1"]},"javascript":{"code":"1"}}"#,
+            400,
+            "CAc",
+        ),
+        (
+            r#"{"protocol":3,"javascript":{"code":"1","grantProfile":"billing"}}"#,
+            403,
+            "CAI",
+        ),
+        (
+            r#"{"protocol":3,"project":{"files":[{"path":"../x","content":""}],"steps":["true"]}}"#,
+            400,
+            "CAE",
+        ),
+    ] {
+        let (seen, answer) = post(&daemon.address, TOKEN, body).await;
+        assert_eq!(seen, status, "{body}: {answer}");
+        let answer: serde_json::Value = serde_json::from_str(&answer).unwrap();
+        let details = answer["details"].as_array().unwrap();
+        assert_eq!(details.len(), 1, "{body}");
+        assert_eq!(details[0]["type"], "plimsoll.v1.NotDispatched");
+        assert_eq!(details[0]["value"], mark, "{body}");
+    }
+    assert_eq!(daemon.fake.calls(), 0);
+}
+
+#[tokio::test]
+async fn a_run_in_flight_finishes_before_the_end() {
+    let (begun, running) = oneshot::channel();
+    let release = Arc::new(Notify::new());
+    let gate = Arc::clone(&release);
+    let begun = Mutex::new(Some(begun));
+    let fake = Fake {
+        behaviour: Box::new(move |_, _| {
+            let begun = begun.lock().unwrap().take().unwrap();
+            let gate = Arc::clone(&gate);
+            Box::pin(async move {
+                begun.send(()).unwrap();
+                gate.notified().await;
+                Ok(script(ScriptOutput::default()))
+            })
+        }),
+        ..Fake::default()
+    };
+    let daemon = serving(&[("PLIMSOLL_TOKEN", TOKEN)], fake).await;
+    let address = daemon.address.clone();
+    let call = tokio::spawn(async move { post(&address, TOKEN, SNIPPET).await });
+    running.await.unwrap();
+    daemon.stop.send(()).unwrap();
+    // The listener closes before the run ends: a new connection is refused.
+    while TcpStream::connect(&daemon.address).await.is_ok() {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(daemon.fake.drains.load(SeqCst), 0);
+    release.notify_one();
+    assert_eq!(call.await.unwrap().0, 200);
+    assert_eq!(daemon.task.await.unwrap().unwrap(), Exit::Ok);
+    assert_eq!(daemon.fake.drains.load(SeqCst), 1);
+}
+
+#[tokio::test]
+async fn readiness_fails_without_words() {
+    let daemon = serving(&[], Fake::default()).await;
+    *daemon.fake.preflight.lock().unwrap() = Some(ProviderError::internal("SECRET"));
+    assert_eq!(
+        get(&daemon.address, "/readyz").await,
+        (503, "not ready\n".into())
+    );
+    assert_eq!(get(&daemon.address, "/healthz").await.0, 200);
+}
+
+async fn refused(variables: &[(&str, &str)], fake: Arc<Fake>) -> StartError {
+    let (log, _) = test_support::log(Format::Json);
+    let stop = |_| -> io::Result<std::future::Ready<()>> { panic!("it serves") };
+    run_with(settings(variables), fake, &log, stop)
+        .await
+        .unwrap_err()
+}
+
+#[tokio::test]
+async fn a_failing_smoke_test_is_never_served() {
+    let fake = Arc::new(Fake {
+        smoke: Some(ProviderError::internal("the root is writable")),
+        ..Fake::default()
+    });
+    let error = refused(&[], fake).await;
+    assert_eq!(error.exit(), Exit::Environment);
+    assert!(error.to_string().contains("the root is writable"));
+}
+
+#[tokio::test]
+async fn an_address_in_use_fails_before_preflight() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    for address in [address.as_str(), "127.0.0.1", "127.0.0.1:70000", ":x", ""] {
+        let fake = Arc::new(Fake::default());
+        let mut settings = settings(&[]);
+        address.clone_into(&mut settings.address);
+        let (log, _) = test_support::log(Format::Json);
+        let stop = |_| -> io::Result<std::future::Ready<()>> { panic!("it serves") };
+        let provider = Arc::clone(&fake) as Arc<dyn Provider>;
+        let error = run_with(settings, provider, &log, stop).await.unwrap_err();
+        assert_eq!(error.exit(), Exit::Environment, "{address}");
+        assert!(error.to_string().contains("PLIMSOLL_ADDR"), "{error}");
+        assert_eq!(fake.preflights.load(SeqCst), 0);
+    }
+}
+
+#[tokio::test]
+async fn the_operators_floor_is_compared_with_what_was_proven() {
+    let error = refused(
+        &[("SANDBOX_MIN_ISOLATION", "vm")],
+        Arc::new(Fake::default()),
+    )
+    .await;
+    assert_eq!(error.exit(), Exit::Environment);
+    assert_eq!(
+        error.to_string(),
+        "SANDBOX_MIN_ISOLATION=vm: the provider docker proved container"
+    );
+    let daemon = serving(&[("SANDBOX_MIN_ISOLATION", "container")], Fake::default()).await;
+    drop(daemon.stop);
+    assert_eq!(daemon.task.await.unwrap().unwrap(), Exit::Ok);
+}
+
+#[tokio::test]
+async fn an_unloadable_tls_pair_is_a_configuration_failure() {
+    let files = [
+        ("PLIMSOLL_TLS_CERT", "/nonexistent/cert.pem"),
+        ("PLIMSOLL_TLS_KEY", "/nonexistent/key.pem"),
+    ];
+    let fake = Arc::new(Fake::default());
+    let error = refused(&files, Arc::clone(&fake)).await;
+    assert_eq!(error.exit(), Exit::Configuration);
+    assert_eq!(fake.preflights.load(SeqCst), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn upkeep_is_made_every_minute() {
+    let daemon = serving(&[], Fake::default()).await;
+    let before = daemon.fake.preflights.load(SeqCst);
+    *daemon.fake.tier.lock().unwrap() = None;
+    tokio::time::sleep(Duration::from_secs(61)).await;
+    assert_eq!(daemon.fake.preflights.load(SeqCst), before + 1);
+}

@@ -1,0 +1,86 @@
+//! What tells a daemon to stop.
+
+use std::{
+    io::{self, Read},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use tokio::{
+    signal::unix::{SignalKind, signal},
+    sync::oneshot,
+};
+
+/// Waits for SIGINT, SIGTERM or, in an embedded daemon, the end of standard
+/// input. As soon as one came, a further signal ends the process at once: the
+/// default action is taken inside the handler, so that it works even when
+/// nothing else does.
+///
+/// # Errors
+/// The system's, when no handler can be installed.
+pub fn requested(embedded: bool) -> io::Result<impl Future<Output = ()>> {
+    let stopping = Arc::new(AtomicBool::new(false));
+    for number in [SignalKind::interrupt(), SignalKind::terminate()] {
+        signal_hook::flag::register_conditional_default(
+            number.as_raw_value(),
+            Arc::clone(&stopping),
+        )?;
+    }
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    let ended = embedded.then(|| input_end(io::stdin())).transpose()?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            () = wait(ended) => {}
+        }
+        stopping.store(true, Ordering::Release);
+    })
+}
+
+async fn wait(ended: Option<oneshot::Receiver<()>>) {
+    match ended {
+        // A lost sender is a lost reader: nobody would see the end any more.
+        Some(ended) => drop(ended.await),
+        None => std::future::pending().await,
+    }
+}
+
+/// Reads input until it ends, on a thread of its own: a read that never returns
+/// must not keep the runtime from stopping.
+fn input_end(mut input: impl Read + Send + 'static) -> io::Result<oneshot::Receiver<()>> {
+    let (send, receive) = oneshot::channel();
+    std::thread::Builder::new()
+        .name("stdin".to_owned())
+        .spawn(move || {
+            let mut buffer = [0u8; 256];
+            loop {
+                match input.read(&mut buffer) {
+                    Ok(0) => break,
+                    Ok(_) => {}
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(_) => break,
+                }
+            }
+            let _ = send.send(());
+        })?;
+    Ok(receive)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_end_of_input_is_seen() {
+        let (reader, mut writer) = io::pipe().unwrap();
+        let mut ended = input_end(reader).unwrap();
+        io::Write::write_all(&mut writer, b"ignored").unwrap();
+        assert!(ended.try_recv().is_err());
+        drop(writer);
+        ended.await.unwrap();
+    }
+}

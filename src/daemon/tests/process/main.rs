@@ -1,0 +1,268 @@
+//! The daemon as a process: arguments, exit statuses, signals, standard input.
+//!
+//! This program is its own child: with `daemon` as its first argument it is the
+//! subcommand, else it makes the checks. That needs a `main` of its own, so the
+//! test harness is off.
+// Not under the harness, so clippy does not know that these are tests.
+#![allow(clippy::unwrap_used)]
+
+use std::{
+    env,
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
+    os::unix::process::ExitStatusExt,
+    process::{Child, ChildStderr, Command, ExitCode, ExitStatus, Output, Stdio},
+};
+
+const TOKEN: &str = "CANARY-token-0123456789abcdef-0123456789";
+
+fn main() -> ExitCode {
+    let mut arguments = env::args_os().skip(1);
+    if arguments.next().is_some_and(|first| first == "daemon") {
+        return ExitCode::from(plimsoll_daemon::main(arguments));
+    }
+    let checks: &[(&str, fn())] = &[
+        ("help_and_arguments", help_and_arguments),
+        ("refused_settings", refused_settings),
+        ("half_of_the_descriptors", half_of_the_descriptors),
+        ("a_signal_stops_it", a_signal_stops_it),
+        ("a_second_signal_kills_it", a_second_signal_kills_it),
+        (
+            "an_embedded_daemon_ends_with_its_input",
+            an_embedded_daemon_ends_with_its_input,
+        ),
+        (
+            "only_an_embedded_daemon_watches_its_input",
+            only_an_embedded_daemon_watches_its_input,
+        ),
+    ];
+    for (name, check) in checks {
+        check();
+        println!("test {name} ... ok");
+    }
+    ExitCode::SUCCESS
+}
+
+/// This program as a daemon with nothing of our environment but these.
+fn daemon(arguments: &[&str], variables: &[(&str, &str)]) -> Command {
+    let mut command = Command::new(env::current_exe().unwrap());
+    command
+        .env_clear()
+        .envs(variables.iter().copied())
+        .arg("daemon")
+        .args(arguments);
+    command
+}
+
+fn ended(arguments: &[&str], variables: &[(&str, &str)]) -> Output {
+    daemon(arguments, variables)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+fn help_and_arguments() {
+    for argument in ["-h", "--help", "help"] {
+        let output = ended(&[argument], &[]);
+        assert_eq!(output.status.code(), Some(0));
+        assert!(text(&output.stdout).contains("SANDBOX_MAX_CONCURRENT"));
+        assert!(output.stderr.is_empty());
+    }
+    let output = ended(&["--port\u{1b}[2J", "1"], &[]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(output.stdout.is_empty());
+    let errors = text(&output.stderr);
+    assert!(errors.contains("--port") && errors.contains("SANDBOX_MAX_CONCURRENT"));
+    assert!(
+        !errors.contains('\u{1b}'),
+        "nothing given moves the terminal"
+    );
+}
+
+fn refused_settings() {
+    for (variables, code, word) in [
+        (&[("SANDBOX_PROVIDER", "dokcer")][..], 2, "agentsandbox"),
+        (&[("PLIMSOLL_TOKEN", "CANARY-short")], 2, "PLIMSOLL_TOKEN"),
+        (&[("PLIMSOLL_ADDR", "127.0.0.1")], 4, "PLIMSOLL_ADDR"),
+        (
+            &[
+                ("SANDBOX_MIN_ISOLATION", "vm"),
+                ("PLIMSOLL_ADDR", "127.0.0.1:0"),
+            ],
+            4,
+            "proved none",
+        ),
+    ] {
+        let output = ended(&[], variables);
+        assert_eq!(output.status.code(), Some(code), "{variables:?}");
+        let log = text(&output.stderr);
+        let last = log.lines().last().unwrap();
+        assert!(
+            last.contains("\"level\":\"ERROR\"") && last.contains(word),
+            "{last}"
+        );
+        assert!(!log.contains("CANARY"), "{log}");
+        assert!(output.stdout.is_empty());
+    }
+}
+
+/// The soft limit is raised to the hard one, and half of it is for connections.
+fn half_of_the_descriptors() {
+    let mut command = Command::new("/bin/sh");
+    command
+        .env_clear()
+        .env("PLIMSOLL_ADDR", "127.0.0.1:0")
+        .args([
+            "-c",
+            "ulimit -S -n 60 && ulimit -H -n 100 && exec \"$0\" daemon",
+        ])
+        .arg(env::current_exe().unwrap());
+    let mut running = Running::of(&mut command);
+    assert!(
+        running.seen.contains("\"max_connections\":50}"),
+        "{}",
+        running.seen
+    );
+    running.child.kill().unwrap();
+    running.wait();
+}
+
+/// A daemon that listens; its log is read line by line.
+struct Running {
+    child: Child,
+    log: BufReader<ChildStderr>,
+    seen: String,
+    address: String,
+}
+
+impl Running {
+    fn start(variables: &[(&str, &str)]) -> Running {
+        let mut all = vec![("PLIMSOLL_ADDR", "127.0.0.1:0"), ("PLIMSOLL_TOKEN", TOKEN)];
+        all.extend_from_slice(variables);
+        Self::of(&mut daemon(&[], &all))
+    }
+
+    fn of(command: &mut Command) -> Running {
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let log = BufReader::new(child.stderr.take().unwrap());
+        let mut running = Running {
+            child,
+            log,
+            seen: String::new(),
+            address: String::new(),
+        };
+        let line = running.line_with("plimsolld listening");
+        let (_, after) = line.split_once("\"addr\":\"").unwrap();
+        running.address = after.split_once('"').unwrap().0.to_owned();
+        running
+    }
+
+    fn line_with(&mut self, word: &str) -> String {
+        loop {
+            let mut line = String::new();
+            assert_ne!(
+                self.log.read_line(&mut line).unwrap(),
+                0,
+                "no {word}: {}",
+                self.seen
+            );
+            self.seen.push_str(&line);
+            if line.contains(word) {
+                return line;
+            }
+        }
+    }
+
+    /// Takes a new connection and answers on it, so it has not begun to stop.
+    fn answers(&self) {
+        let mut health = TcpStream::connect(&self.address).unwrap();
+        health
+            .write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            .unwrap();
+        let mut answer = String::new();
+        health.read_to_string(&mut answer).unwrap();
+        assert!(answer.ends_with("ok\n"), "{answer}");
+    }
+
+    fn signal(&self, name: &str) {
+        let sent = Command::new("/bin/sh")
+            .args([
+                "-c",
+                "kill -s \"$1\" \"$2\"",
+                "sh",
+                name,
+                &self.child.id().to_string(),
+            ])
+            .status()
+            .unwrap();
+        assert!(sent.success());
+    }
+
+    fn wait(mut self) -> (ExitStatus, String) {
+        let status = self.child.wait().unwrap();
+        self.log.read_to_string(&mut self.seen).unwrap();
+        (status, self.seen)
+    }
+}
+
+fn a_signal_stops_it() {
+    for signal in ["TERM", "INT"] {
+        let mut running = Running::start(&[]);
+        running.answers();
+        running.signal(signal);
+        running.line_with("shutdown signal received; draining in-flight runs");
+        let (status, log) = running.wait();
+        assert_eq!(status.code(), Some(0), "{log}");
+        assert!(log.contains("plimsolld stopped"));
+        assert!(!log.contains("CANARY"), "{log}");
+    }
+}
+
+fn a_second_signal_kills_it() {
+    let mut running = Running::start(&[]);
+    // A request whose body is held back keeps the drain from ending.
+    let mut held = TcpStream::connect(&running.address).unwrap();
+    let head = format!(
+        "POST /plimsoll.v1.SandboxService/Run HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n\
+         Content-Type: application/json\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n"
+    );
+    held.write_all(head.as_bytes()).unwrap();
+    let mut go_on = [0u8; 12];
+    held.read_exact(&mut go_on).unwrap();
+    assert_eq!(&go_on, b"HTTP/1.1 100");
+    running.signal("TERM");
+    running.line_with("shutdown signal received");
+    running.signal("TERM");
+    let (status, _) = running.wait();
+    assert_eq!(status.signal(), Some(15));
+}
+
+fn an_embedded_daemon_ends_with_its_input() {
+    let mut running = Running::start(&[("PLIMSOLL_EMBEDDED", "1")]);
+    let mut input = running.child.stdin.take().unwrap();
+    input.write_all(b"anything\n").unwrap();
+    drop(input);
+    running.line_with("draining in-flight runs");
+    assert_eq!(running.wait().0.code(), Some(0));
+}
+
+fn only_an_embedded_daemon_watches_its_input() {
+    let mut running = Running::start(&[("PLIMSOLL_EMBEDDED", "true")]);
+    drop(running.child.stdin.take());
+    // An end that were seen would close the listener within the first of these.
+    for _ in 0..20 {
+        running.answers();
+    }
+    running.signal("TERM");
+    let (status, log) = running.wait();
+    assert_eq!(status.code(), Some(0));
+    assert_eq!(log.matches("draining in-flight runs").count(), 1);
+}

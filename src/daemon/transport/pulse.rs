@@ -1,0 +1,241 @@
+//! What a connection is doing, and when that has gone on for too long.
+//!
+//! The HTTP library has one timer for heads, which also runs on an idle
+//! connection, and none for a connection without a stream. So the connection
+//! is watched from outside: reads, exchanges and their ends move one small
+//! state, and a watchdog sleeps until the earliest limit of that state.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::{sync::Notify, time::Instant};
+
+use super::settings::Settings;
+
+/// The limit a connection has passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Expiry {
+    /// A head was not complete in time: cut.
+    Head,
+    /// No exchange for too long: end in good order.
+    Idle,
+    /// An exchange took too long, most likely its caller does not read: cut.
+    Exchange,
+}
+
+/// The state of one connection.
+#[derive(Debug)]
+pub(crate) struct Pulse {
+    state: Mutex<State>,
+    changed: Notify,
+    http2: bool,
+    head: Duration,
+    idle: Duration,
+    exchange: Duration,
+    request: Duration,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Open exchanges and the moment each must be over.
+    open: HashMap<u64, Instant>,
+    next: u64,
+    /// Counts only while nothing is open.
+    rest: Rest,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Rest {
+    Idle(Instant),
+    Head(Instant),
+}
+
+/// One open exchange; dropping it ends it.
+#[derive(Debug)]
+pub(crate) struct Exchange {
+    pulse: Arc<Pulse>,
+    number: u64,
+}
+
+impl Pulse {
+    /// A connection whose first request has yet to come. On HTTP/1 its head
+    /// counts from `since`, also when nothing of it is there.
+    pub(crate) fn new(settings: &Settings, http2: bool, since: Instant) -> Arc<Self> {
+        Arc::new(Pulse {
+            state: Mutex::new(State {
+                open: HashMap::new(),
+                next: 0,
+                rest: if http2 {
+                    Rest::Idle(since)
+                } else {
+                    Rest::Head(since)
+                },
+            }),
+            changed: Notify::new(),
+            http2,
+            head: settings.head,
+            idle: settings.idle,
+            exchange: settings.exchange,
+            request: settings.request,
+        })
+    }
+
+    /// A request's head is complete.
+    pub(crate) fn begin(self: &Arc<Self>) -> Exchange {
+        let mut state = self.lock();
+        let number = state.next;
+        state.next += 1;
+        state
+            .open
+            .insert(number, Instant::now() + self.request + self.exchange);
+        Exchange {
+            pulse: Arc::clone(self),
+            number,
+        }
+    }
+
+    /// Bytes came in. On HTTP/2 that may be a ping or a stalled stream's frame,
+    /// which must not keep a connection; only exchanges do.
+    pub(crate) fn read(&self) {
+        if self.http2 {
+            return;
+        }
+        let mut state = self.lock();
+        if state.open.is_empty() && matches!(state.rest, Rest::Idle(_)) {
+            state.rest = Rest::Head(Instant::now());
+            drop(state);
+            self.changed.notify_one();
+        }
+    }
+
+    /// Bytes went out: the tail of an answer whose exchange is over.
+    pub(crate) fn wrote(&self) {
+        if self.http2 {
+            return;
+        }
+        let mut state = self.lock();
+        if let Rest::Idle(since) = &mut state.rest {
+            *since = Instant::now();
+        }
+    }
+
+    /// Waits until a limit is passed. `told` is when the connection was told to
+    /// end; from then on it gets only the time of a head without an exchange.
+    pub(crate) async fn expired(&self, told: Option<Instant>) -> Expiry {
+        loop {
+            let (at, expiry) = self.limit(told);
+            if at <= Instant::now() {
+                return expiry;
+            }
+            tokio::select! {
+                () = tokio::time::sleep_until(at) => {}
+                () = self.changed.notified() => {}
+            }
+        }
+    }
+
+    fn limit(&self, told: Option<Instant>) -> (Instant, Expiry) {
+        let state = self.lock();
+        match (state.open.values().min(), state.rest, told) {
+            (Some(at), _, _) => (*at, Expiry::Exchange),
+            (None, Rest::Head(since), _) => (since + self.head, Expiry::Head),
+            (None, Rest::Idle(since), Some(told)) => (since.max(told) + self.head, Expiry::Idle),
+            (None, Rest::Idle(since), None) => (since + self.idle, Expiry::Idle),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Exchange {
+    /// The request was read to its end; the exchange's own time starts.
+    pub(crate) fn request_read(&self) {
+        let at = Instant::now() + self.pulse.exchange;
+        self.pulse.lock().open.insert(self.number, at);
+        self.pulse.changed.notify_one();
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        let mut state = self.pulse.lock();
+        state.open.remove(&self.number);
+        if state.open.is_empty() {
+            state.rest = Rest::Idle(Instant::now());
+        }
+        drop(state);
+        self.pulse.changed.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings() -> Settings {
+        Settings::new(1)
+    }
+
+    async fn after(pulse: &Pulse, told: Option<Instant>) -> (Expiry, u64) {
+        let start = Instant::now();
+        let expiry = pulse.expired(told).await;
+        (expiry, start.elapsed().as_secs())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_first_head_has_the_time_of_a_head() {
+        let pulse = Pulse::new(&settings(), false, Instant::now());
+        assert_eq!(after(&pulse, None).await, (Expiry::Head, 5));
+        let pulse = Pulse::new(&settings(), true, Instant::now());
+        pulse.read();
+        assert_eq!(after(&pulse, None).await, (Expiry::Idle, 120));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn idle_then_a_head_that_stops() {
+        let pulse = Pulse::new(&settings(), false, Instant::now());
+        drop(pulse.begin());
+        let watch = {
+            let pulse = Arc::clone(&pulse);
+            tokio::spawn(async move { after(&pulse, None).await })
+        };
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        pulse.read();
+        pulse.read();
+        pulse.wrote();
+        assert_eq!(watch.await.unwrap(), (Expiry::Head, 65));
+        drop(pulse.begin());
+        assert_eq!(after(&pulse, None).await, (Expiry::Idle, 120));
+        let told = Instant::now();
+        assert_eq!(after(&pulse, Some(told)).await, (Expiry::Idle, 5));
+        drop(pulse.begin());
+        assert_eq!(after(&pulse, Some(told)).await, (Expiry::Idle, 5));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_oldest_exchange_counts() {
+        let pulse = Pulse::new(&settings(), true, Instant::now());
+        let first = pulse.begin();
+        let second = pulse.begin();
+        first.request_read();
+        assert_eq!(after(&pulse, None).await, (Expiry::Exchange, 360));
+        drop(first);
+        assert_eq!(after(&pulse, None).await, (Expiry::Exchange, 30));
+        drop(second);
+        assert_eq!(after(&pulse, None).await, (Expiry::Idle, 120));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_still_going_out_is_not_idle() {
+        let pulse = Pulse::new(&settings(), false, Instant::now());
+        drop(pulse.begin());
+        tokio::time::sleep(Duration::from_secs(100)).await;
+        pulse.wrote();
+        assert_eq!(after(&pulse, None).await, (Expiry::Idle, 120));
+    }
+}
