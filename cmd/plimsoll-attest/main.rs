@@ -1,0 +1,25 @@
+//! `plimsoll-attest`: runs untrusted code in a sandbox, signs a record of every
+//! run, verifies it offline.
+#![forbid(unsafe_code)]
+
+mod cli;
+mod completions;
+#[cfg(feature = "daemon")]
+mod daemon;
+mod digest;
+mod digest_line;
+mod expect;
+mod keygen;
+mod keys;
+mod man;
+mod message;
+mod refusal;
+#[cfg(feature = "run")]
+mod run;
+mod verify;
+mod verify_entry;
+mod version;
+
+fn main() -> std::process::ExitCode {
+    plimsoll_console::fault::run(|| cli::main(std::env::args_os().skip(1))).into()
+}

@@ -1,0 +1,255 @@
+//! `run`: code in a sandbox, its record checked and signed into a bundle.
+
+mod failure;
+mod flags;
+mod input;
+mod json;
+mod session;
+mod show;
+
+use clap::ArgMatches;
+use plimsoll_attestation::SigningKey;
+use plimsoll_client::CancelToken;
+use plimsoll_console::{
+    Console, Errors, ExitCode, Failure, JsonObject, Stream, escape,
+    help::Sections,
+    output::Stop,
+    progress::{Measure, Progress},
+    signals::Interrupts,
+};
+use plimsoll_harness::{
+    Ledger, LoadedKey, Locations, RunPlan, Stopped, Target, default_key, run::Phase,
+};
+
+use crate::cli::Entry;
+use input::{Input, Plan};
+
+pub const ENTRY: Entry = Entry {
+    name: "run",
+    stream: Stream::Verdict,
+    define: flags::define,
+    sections: Sections {
+        exit_codes: &[
+            (
+                ExitCode::Ok,
+                "it ran and its record is signed, whatever the guest's own exit code was",
+            ),
+            (
+                ExitCode::Refused,
+                "the request or the bundle was refused before the run; nothing ran",
+            ),
+            (
+                ExitCode::Usage,
+                "a flag, a key or a file cannot be used; nothing ran",
+            ),
+            (
+                ExitCode::Unrecorded,
+                "it may have run, or it ran, and no complete signed record was kept",
+            ),
+            (
+                ExitCode::Unavailable,
+                "refused before anything ran, or no daemon could be reached or started",
+            ),
+            (
+                ExitCode::Negative,
+                "it ran and is recorded, and --require-success is not met",
+            ),
+        ],
+        environment: &[
+            (
+                "PLIMSOLL_ATTEST_KEY",
+                "the signing key's PEM text, used when --key is absent",
+            ),
+            (
+                "PLIMSOLL_CALLER_TOKEN",
+                "bearer token for the daemon named with --daemon",
+            ),
+            (
+                "XDG_CONFIG_HOME, HOME",
+                "where the default key lies; it is made on first use",
+            ),
+        ],
+        examples: &[
+            (
+                "run --js 'console.log(6*7)'",
+                "a snippet in an embedded daemon, signed into plimsoll-runs.jsonl",
+            ),
+            (
+                "run --daemon https://sandbox.example --project . --step 'npm test' --floor kernel",
+                "a project on your own daemon, behind a user-space kernel or better",
+            ),
+            (
+                "run --require-success --json --file check.js",
+                "for a script: exit 5 when the snippet fails, its record kept all the same",
+            ),
+        ],
+    },
+    run,
+};
+
+fn run(console: &Console, matches: &ArgMatches) -> ExitCode {
+    let interrupts = match Interrupts::install() {
+        Ok(interrupts) => interrupts,
+        Err(error) => {
+            return console.conclude(Err(Stop::Failed(failure::environment(&format!(
+                "signals cannot be handled: {error}"
+            )))));
+        }
+    };
+    let code = prepared(console, matches, &interrupts);
+    interrupts.end(code)
+}
+
+/// The definition, for usage errors that no flag states alone.
+pub fn usage(fact: &str, advice: &str) -> Failure {
+    plimsoll_console::args::rule(&crate::cli::definition(), &["run"], fact, advice)
+}
+
+fn prepared(console: &Console, matches: &ArgMatches, interrupts: &Interrupts) -> ExitCode {
+    let stop = |failure: Failure| console.conclude(Err(Stop::Failed(failure)));
+    // Flags, key, request, bundle, daemon: the order in which nothing is
+    // contacted before everything local is in order.
+    let form = match flags::Form::of(matches) {
+        Ok(form) => form,
+        Err(failure) => return stop(failure),
+    };
+    no_core_dumps();
+    let key = match signing_key(console, &form) {
+        Ok(key) => key,
+        Err(failure) => return stop(failure),
+    };
+    let input = match input::read(console, &form, matches) {
+        Ok(input) => input,
+        Err(failure) => return stop(failure),
+    };
+    let target = match form.target(console) {
+        Ok(target) => target,
+        Err(failure) => return stop(failure),
+    };
+    let runtime = match tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+    {
+        Ok(runtime) => runtime,
+        Err(error) => return stop(failure::environment(&error.to_string())),
+    };
+    let cancel = CancelToken::new();
+    let token = cancel.clone();
+    interrupts.on_first(move |_| token.cancel());
+    let ledger = Ledger::new(&form.bundle, form.shared_bundle);
+    let facts = Facts {
+        bundle: form.bundle.display().to_string(),
+        key_id: key.key.public().id().to_owned(),
+        key_created: key.created.is_some(),
+        embedded: matches!(target, Target::Embedded(_)),
+    };
+    let progress = console.progress(Measure::Phase);
+    let on_phase = |phase| show_phase(&progress, phase);
+    match input {
+        Input::Single(Plan { request, wait }) => {
+            let report = runtime.block_on(plimsoll_harness::run(
+                RunPlan {
+                    target,
+                    key: &key.key,
+                    ledger: &ledger,
+                    request,
+                    wait,
+                    save_artifacts: form.save_artifacts.clone(),
+                    cancel: Some(cancel),
+                    on_phase: &on_phase,
+                },
+                &mut (),
+            ));
+            drop(progress);
+            warn_of_killed(console, report.embedded.as_ref());
+            match report.result {
+                Ok(recorded) => show::recorded(console, &form, &facts, &recorded),
+                Err(failed) => {
+                    let members = json::failed(&facts, &failed);
+                    let failure = failure::of_run(&failed, &facts);
+                    console.finish(failure.exit_code(), Errors::One(&failure), members)
+                }
+            }
+        }
+        Input::Session(plan) => {
+            let report = runtime.block_on(plimsoll_harness::run_session(
+                plan.with(target, &key.key, &ledger, cancel, &on_phase),
+                &mut (),
+            ));
+            drop(progress);
+            warn_of_killed(console, report.embedded.as_ref());
+            session::concluded(console, &form, &facts, &report)
+        }
+    }
+}
+
+/// What every outcome of a run states about itself.
+pub struct Facts {
+    pub bundle: String,
+    pub key_id: String,
+    pub key_created: bool,
+    pub embedded: bool,
+}
+
+impl Facts {
+    /// The members that stand at the end of every object.
+    pub fn ending(&self, object: &mut JsonObject) {
+        object.push("key_id", &self.key_id);
+        object.push("key_created", &self.key_created);
+        object.push("embedded", &self.embedded);
+    }
+}
+
+fn signing_key(console: &Console, form: &flags::Form) -> Result<LoadedKey, Failure> {
+    let variable = std::env::var_os(default_key::KEY_VARIABLE);
+    let loaded = default_key::load(
+        form.key.as_deref(),
+        variable,
+        &Locations::from_environment(),
+        true,
+    )
+    .map_err(|error| failure::of_key(&error))?;
+    if let Some(created) = &loaded.created {
+        console.note(&format!(
+            "made the signing key {} in {}; whoever holds that file can sign as you. Give a copy \
+             of {} to those who verify.",
+            key_id(&loaded.key),
+            created.key.display(),
+            created.public.display()
+        ));
+    }
+    Ok(loaded)
+}
+
+fn key_id(key: &SigningKey) -> &str {
+    key.public().id()
+}
+
+fn show_phase(progress: &Progress, phase: Phase) {
+    progress.phase(match phase {
+        Phase::StartingDaemon => "starting daemon",
+        Phase::WaitingForTheRun => "waiting for the run",
+        Phase::Signing => "signing",
+    });
+}
+
+fn warn_of_killed(console: &Console, stopped: Option<&Stopped>) {
+    if let Some(stopped) = stopped.filter(|stopped| stopped.killed) {
+        let last = stopped.last.as_deref().unwrap_or("it logged nothing");
+        console.warning(&format!(
+            "the embedded daemon did not end and was killed; what it made outside this machine's \
+             processes may be left behind. Its last line: {}",
+            escape::line_cut(last, 300)
+        ));
+    }
+}
+
+/// A core dump would hold the private key.
+fn no_core_dumps() {
+    let none = rustix::process::Rlimit {
+        current: Some(0),
+        maximum: Some(0),
+    };
+    // Where it cannot be lowered it is not ours to raise; nothing is lost.
+    let _ = rustix::process::setrlimit(rustix::process::Resource::Core, none);
+}

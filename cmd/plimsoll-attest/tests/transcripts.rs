@@ -1,0 +1,14 @@
+//! Transcripts of the command line: what is typed, what is printed, the exit
+//! code. After a wanted change, run with `TRYCMD=overwrite` and read the diff.
+
+#[test]
+fn evidence() {
+    trycmd::TestCases::new().case("tests/transcripts/evidence-*.trycmd");
+}
+
+/// Help names every command, so these are those of a complete build.
+#[cfg(all(feature = "run", feature = "wasm"))]
+#[test]
+fn small_commands() {
+    trycmd::TestCases::new().case("tests/transcripts/small-*.trycmd");
+}

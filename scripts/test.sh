@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Runs every check and test of this tree. Needs Debian 12 with Rust, Python 3 and root (or the Debian
+# packages below already installed); installs everything else it needs.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+step() { printf '\n== %s\n' "$*"; }
+
+step "tools"
+missing=()
+for tool in curl:curl man:man-db groff:groff cc:gcc python3:python3 zsh:zsh fish:fish; do
+  command -v "${tool%%:*}" >/dev/null || missing+=("${tool##*:}")
+done
+if [ ${#missing[@]} -gt 0 ]; then
+  apt-get update -qq
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+fi
+command -v cargo-deny >/dev/null || cargo install --quiet --locked cargo-deny@0.20.2
+venv=target/venv
+if ! "$venv/bin/python" -c '' 2>/dev/null; then
+  python3 -m venv "$venv" 2>/dev/null || {
+    apt-get update -qq && apt-get install -y -qq python3-venv >/dev/null
+    python3 -m venv "$venv"
+  }
+fi
+"$venv/bin/python" -m pip install --quiet --disable-pip-version-check -r tests/interop/requirements.txt
+
+step "format, lints, licences"
+cargo fmt --all --check
+cargo clippy --quiet --locked --workspace --all-targets -- -D warnings
+cargo deny --log-level error check bans licenses sources
+scripts/check-tree.sh
+
+step "evidence crates build and test on their own"
+scripts/check-evidence-crates.sh
+
+step "unit, property, vector and mutation tests"
+cargo test --locked --workspace
+
+step "the verifier alone"
+cargo test --locked -p plimsoll-attest --no-default-features
+
+step "the official Python client, gRPC, curl, the command line"
+cargo build --locked -p plimsoll-attest
+"$venv/bin/python" -m pytest -q tests
+
+printf '\nall checks and tests passed\n'
