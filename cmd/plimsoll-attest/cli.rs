@@ -31,6 +31,7 @@ const ENTRIES: &[Entry] = &[
     crate::verify::ENTRY,
     crate::verify_entry::ENTRY,
     crate::digest::ENTRY,
+    crate::open_statement::ENTRY,
     #[cfg(feature = "daemon")]
     crate::daemon::ENTRY,
     crate::completions::ENTRY,

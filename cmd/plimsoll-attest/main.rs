@@ -13,6 +13,7 @@ mod keygen;
 mod keys;
 mod man;
 mod message;
+mod open_statement;
 mod refusal;
 #[cfg(feature = "run")]
 mod run;
