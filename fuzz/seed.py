@@ -1,0 +1,48 @@
+#!/usr/bin/env python3
+"""Seeds the corpora from the vectors: `fuzz/seed.py`, then `cargo fuzz run TARGET`."""
+
+import base64
+import json
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+DATA = HERE.parent / "testdata"
+
+
+def seed(target: str, name: str, content: bytes) -> None:
+    folder = HERE / "corpus" / target
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_bytes(content)
+
+
+for bundle in sorted(DATA.glob("vectors/*.jsonl")) + sorted(DATA.glob("bundles/*.jsonl")):
+    content = bundle.read_bytes()
+    seed("bundle", bundle.stem, content)
+    for number, line in enumerate(content.split(b"\n")[:-1], 1):
+        seed("bundle_line", f"{bundle.stem}-{number}", line)
+        try:
+            parsed = json.loads(line)
+        except ValueError:
+            continue
+        for member in ("request", "response"):
+            if member in parsed:
+                message = base64.urlsafe_b64decode(parsed[member].replace("+", "-").replace("/", "_") + "==")
+                seed("protobuf", f"{bundle.stem}-{number}-{member}", message)
+        for member in ("envelope", "link"):
+            if member in parsed:
+                seed("envelope", f"{bundle.stem}-{number}-{member}", json.dumps(parsed[member], separators=(",", ":")).encode())
+                payload = base64.b64decode(parsed[member]["payload"] + "==")
+                seed("statement", f"{bundle.stem}-{number}-{member}", payload)
+cases = json.loads((DATA / "vectors/statement-cases.json").read_text())
+for number, case in enumerate(cases["cases"]):
+    envelope = case["envelope"]
+    text = envelope if isinstance(envelope, str) else json.dumps(envelope, separators=(",", ":"))
+    seed("envelope", f"case-{number}", text.encode())
+seed("statement", "own", cases["payload"].encode() if isinstance(cases["payload"], str) else json.dumps(cases["payload"]).encode())
+golden = json.loads((DATA / "vectors/golden.json").read_text())
+for number, vector in enumerate(golden["requests"]):
+    seed("json", f"request-{number}", json.dumps(vector["request"]).encode())
+for number, vector in enumerate(golden["results"]):
+    seed("json", f"result-{number}", json.dumps(vector["response"]).encode())
+for key in sorted(DATA.glob("keys/*")) + sorted(DATA.glob("vectors/*.pub")) + sorted(DATA.glob("vectors/*.key")):
+    seed("pem_key", key.name, key.read_bytes())

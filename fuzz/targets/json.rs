@@ -1,0 +1,23 @@
+//! proto3 JSON: what the strict scan accepts, a second parser accepts too, and
+//! a message survives being written and read again.
+#![no_main]
+use libfuzzer_sys::fuzz_target;
+use plimsoll_record::request_digest;
+use plimsoll_wire::{
+    json,
+    proto::{Message, RunRequest, RunResponse},
+    strict_json,
+};
+
+fuzz_target!(|data: &[u8]| {
+    let strict = strict_json::check(data).is_ok();
+    if let Ok(request) = json::read::<RunRequest>(data) {
+        assert!(strict);
+        let text = json::write(&request).expect("a read message is written");
+        let again: RunRequest = json::read(text.as_bytes()).expect("written text reads");
+        assert_eq!(request_digest(&again), request_digest(&request));
+        assert_eq!(again.encode_to_vec(), request.encode_to_vec());
+    }
+    let _ = json::read::<RunResponse>(data);
+    let _ = json::read_known::<RunRequest>(data);
+});
