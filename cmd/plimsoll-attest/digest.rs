@@ -212,9 +212,10 @@ fn content(bytes: &[u8]) -> String {
     text
 }
 
-/// A field as a script sees it: whole.
+/// A field as a script sees it: whole. The first one, the domain, has no name.
 #[derive(Serialize)]
 struct Shown {
+    #[serde(skip_serializing_if = "str::is_empty")]
     name: &'static str,
     length: usize,
     hex: String,

@@ -2,12 +2,7 @@
 
 use std::{io::BufReader, path::Path};
 
-use plimsoll_attestation::{
-    Fault, Line,
-    bundle::LineReader,
-    fault::{LineReason, Reason},
-    line::MAX_LINE_BYTES,
-};
+use plimsoll_attestation::{Line, bundle::LineReader, line::MAX_LINE_BYTES};
 use plimsoll_console::{
     Class, Console, Failure, JsonObject,
     files::{Dash, Inputs},
@@ -20,26 +15,28 @@ use crate::refusal;
 
 /// Prints the digests of line `number`, or of a file that is one line.
 pub fn shown(console: &Console, file: &Path, number: Option<u64>) -> Result<JsonObject, Stop> {
-    let input = Inputs::new(console).open(file, Dash::Allowed)?;
-    let refused = |fault: &Fault| Stop::Failed(refusal::failure(file, fault, &[]));
-    let mut reader = LineReader::new(BufReader::new(input));
-    let wanted = number.unwrap_or(1);
+    let inputs = Inputs::new(console);
+    let Some(wanted) = number else {
+        let bytes = inputs.read(file, Dash::Allowed, MAX_LINE_BYTES as u64)?;
+        // A line cut out of a bundle by hand may have lost its newline.
+        let line = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
+        if line.contains(&b'\n') {
+            return Err(Failure::new(
+                Class::Usage,
+                "the file holds more than one line",
+                "Name one of them with --line N.",
+            )
+            .file(file)
+            .into());
+        }
+        return digests(console, file, 1, line);
+    };
+    let mut reader = LineReader::new(BufReader::new(inputs.open(file, Dash::Allowed)?));
     loop {
         match reader.next_line() {
             Ok(Some(line)) if line.number < wanted => {}
-            Ok(Some(line)) => {
-                let bytes = line.bytes.to_vec();
-                return digests(console, file, wanted, &bytes);
-            }
-            // A line cut out of a bundle by hand may have lost its newline.
-            Err(fault)
-                if number.is_none() && fault.reason() == Reason::Line(LineReason::NoNewline) =>
-            {
-                let bytes =
-                    Inputs::new(console).read(file, Dash::Refused, MAX_LINE_BYTES as u64)?;
-                return digests(console, file, wanted, &bytes);
-            }
-            Err(fault) => return Err(refused(&fault)),
+            Ok(Some(line)) => return digests(console, file, wanted, line.bytes),
+            Err(fault) => return Err(Stop::Failed(refusal::failure(file, &fault, &[]))),
             Ok(None) => {
                 return Err(Failure::new(
                     Class::NoLine,

@@ -221,21 +221,12 @@ impl Failure {
         if let Some(place) = self.full_place(escaper) {
             push_row(&mut out, "place", &place, width);
         }
-        if let Some(value) = &parts.expected {
-            push_row(
-                &mut out,
-                "expected",
-                &escaper.line_cut(value, TEXT_CHARS),
-                width,
-            );
-        }
-        if let Some(value) = &parts.found {
-            push_row(
-                &mut out,
-                "found",
-                &escaper.line_cut(value, TEXT_CHARS),
-                width,
-            );
+        for (name, value) in [("expected", &parts.expected), ("found", &parts.found)] {
+            match value.as_deref() {
+                Some("") => push_row(&mut out, name, "(empty)", width),
+                Some(value) => push_row(&mut out, name, &escaper.line_cut(value, TEXT_CHARS), width),
+                None => {}
+            }
         }
         push_row(&mut out, "do", &esc(&parts.advice), width);
         if let Some(synopsis) = &parts.synopsis {
@@ -377,8 +368,9 @@ impl Serialize for Failure {
             member: parts.member.as_deref(),
             offset: parts.offset.map(|(first, _)| Count(first)),
             pointer: parts.pointer.as_deref(),
-            expected: parts.expected.as_deref(),
-            found: parts.found.as_deref(),
+            // An empty value is an absent member, as everywhere in JSON.
+            expected: parts.expected.as_deref().filter(|value| !value.is_empty()),
+            found: parts.found.as_deref().filter(|value| !value.is_empty()),
             r#do: &parts.advice,
             ran: parts.ran,
         }
