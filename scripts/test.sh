@@ -37,11 +37,21 @@ scripts/check-evidence-crates.sh
 step "unit, property, vector and mutation tests"
 cargo test --locked --workspace
 
+step "every flipped bit of a bundle, every byte of an append"
+# Too slow without optimisation: the debug run above samples them.
+cargo test --locked --release -p plimsoll-attestation
+
 step "the verifier alone"
 cargo test --locked -p plimsoll-attest --no-default-features
 
 step "the official Python client, gRPC, curl, the command line"
 cargo build --locked -p plimsoll-attest
 "$venv/bin/python" -m pytest -q tests
+
+step "benches still run"
+cargo bench --locked -p plimsoll-bench -- --quick
+
+step "fuzz targets, each for a few seconds"
+SECONDS_EACH=${SECONDS_EACH:-8} scripts/fuzz.sh
 
 printf '\nall checks and tests passed\n'

@@ -30,7 +30,11 @@ const ENTRIES: &[Entry] = &[
     crate::run::ENTRY,
     crate::verify::ENTRY,
     crate::verify_entry::ENTRY,
+    #[cfg(feature = "run")]
+    crate::replay::ENTRY,
     crate::digest::ENTRY,
+    crate::inspect::ENTRY,
+    crate::sign_statement::ENTRY,
     crate::open_statement::ENTRY,
     #[cfg(feature = "daemon")]
     crate::daemon::ENTRY,

@@ -22,7 +22,7 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{cli::Entry, digest_line, message};
 
-/// Largest request, result or record read.
+/// Largest result or record read.
 const MOST_BYTES: u64 = 64 << 20;
 /// Field content shown, in bytes.
 const SHOWN_BYTES: usize = 64;
@@ -120,7 +120,12 @@ fn shown(console: &Console, matches: &ArgMatches) -> Result<JsonObject, Stop> {
     if line.is_some() {
         return Err(usage("--line goes with the kind line").into());
     }
-    let bytes = Inputs::new(console).read(&file, Dash::Allowed, MOST_BYTES)?;
+    let most = if kind == "request" {
+        message::MOST_REQUEST_BYTES
+    } else {
+        MOST_BYTES
+    };
+    let bytes = Inputs::new(console).read(&file, Dash::Allowed, most)?;
     let (digest, list, stated) = match kind {
         "request" => {
             let request: RunRequest = message(&file, &bytes, binary)?;
@@ -182,11 +187,7 @@ fn print(
     fields: Option<&[Field]>,
 ) -> Result<(), Stop> {
     for field in fields.unwrap_or_default() {
-        let name = if field.name.is_empty() {
-            "(domain)"
-        } else {
-            field.name
-        };
+        let name = name(field);
         console.print(&format!(
             "{:>10}  {name:<24} {}\n",
             field.content.len(),
@@ -195,6 +196,15 @@ fn print(
     }
     console.print(&format!("{digest}  {kind}\n"))?;
     Ok(())
+}
+
+/// A field's name; the domain stands before all fields and has none.
+fn name(field: &Field) -> &'static str {
+    if field.name.is_empty() {
+        "(domain)"
+    } else {
+        field.name
+    }
 }
 
 /// A field's content as text when it is short printable ASCII, else as hex.
@@ -224,7 +234,7 @@ struct Shown {
 impl From<&Field> for Shown {
     fn from(field: &Field) -> Self {
         Shown {
-            name: field.name,
+            name: name(field),
             length: field.content.len(),
             hex: hex::encode(&field.content),
         }

@@ -51,8 +51,7 @@ impl Expectations {
             .get_many::<PathBuf>("expect-request")
             .unwrap_or_default()
         {
-            let request: RunRequest = message::read(inputs, file, message::MOST_REQUEST_BYTES)?;
-            wanted.insert(request_digest(&request).to_hex());
+            wanted.insert(request_digest_of(inputs, file)?);
         }
         let count = matches
             .get_one::<i64>("expect-count")
@@ -96,6 +95,40 @@ impl Expectations {
     }
 }
 
+/// How often the flags of expectations name standard input.
+pub fn dashes(matches: &ArgMatches) -> usize {
+    let named = |id: &str| {
+        matches
+            .get_many::<PathBuf>(id)
+            .unwrap_or_default()
+            .filter(|path| path.as_os_str() == "-")
+            .count()
+    };
+    named("expect") + named("expect-request")
+}
+
+/// The digest of a request in a file.
+///
+/// # Errors
+/// Class `io` or `request`.
+pub fn request_digest_of(inputs: &mut Inputs<'_>, file: &Path) -> Result<String, Failure> {
+    let request: RunRequest = message::read(inputs, file, message::MOST_REQUEST_BYTES)?;
+    Ok(request_digest(&request).to_hex())
+}
+
+/// The failure for a call with another request than the one expected.
+pub fn other_request(file: &Path, wanted: &str, found: &str) -> Failure {
+    Failure::new(
+        Class::Expected,
+        "no call has a request that was expected",
+        "Compare the request file with what was sent: every member counts, the trace ID excepted.",
+    )
+    .reason("requests")
+    .file(file)
+    .expected(wanted)
+    .found(found)
+}
+
 /// An expectation that a bundle does not meet.
 pub enum Unmet {
     /// The list or the count.
@@ -125,20 +158,12 @@ impl Unmet {
     pub fn failure(&self, file: &Path) -> Failure {
         match self {
             Unmet::Stated(fault) => refusal::failure(file, fault, &[]),
-            Unmet::Requests(missing) => Failure::new(
-                Class::Expected,
-                "no call has a request that was expected",
-                "Compare the request file with what was sent: every member counts, the trace ID \
-                 excepted.",
-            )
-            .reason("requests")
-            .file(file)
-            .expected(missing.join(", ")),
+            Unmet::Requests(missing) => other_request(file, &missing.join(", "), "no such call"),
         }
     }
 }
 
-impl Visitor for &mut Expectations {
+impl Visitor for Expectations {
     fn call(&mut self, call: &Call<'_>) {
         if let Some(list) = &mut self.list {
             list.call(call);

@@ -25,6 +25,15 @@ pub fn verifying_flags() -> [Arg; 2] {
     ]
 }
 
+/// [`verifying_flags`] of a command that takes one key.
+pub fn verifying_flag() -> [Arg; 2] {
+    let [public, own] = verifying_flags();
+    let public = public
+        .action(ArgAction::Set)
+        .help("The public key that must have signed");
+    [public, own]
+}
+
 /// The keys of [`verifying_flags`]; a key given twice counts once.
 ///
 /// # Errors

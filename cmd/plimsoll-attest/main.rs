@@ -9,14 +9,25 @@ mod daemon;
 mod digest;
 mod digest_line;
 mod expect;
+mod explain;
+mod inspect;
 mod keygen;
 mod keys;
 mod man;
 mod message;
 mod open_statement;
+mod policy;
 mod refusal;
 #[cfg(feature = "run")]
+mod replay;
+#[cfg(feature = "run")]
 mod run;
+#[cfg(feature = "run")]
+mod runtime;
+mod sign_statement;
+mod signing;
+#[cfg(feature = "run")]
+mod target;
 mod verify;
 mod verify_entry;
 mod version;

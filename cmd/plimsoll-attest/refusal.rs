@@ -13,13 +13,22 @@ use plimsoll_console::{Class, ExitCode, Failure};
 
 /// The failure for a fault in `file`. `keys` are those asked for.
 pub fn failure(file: &Path, fault: &Fault, keys: &[PublicKey]) -> Failure {
-    let mut failure = Failure::new(
-        class(fault.class()),
-        fault.reason().text(),
-        cure(fault, keys),
-    )
-    .reason(fault.reason().word())
-    .file(file);
+    with_cure(fault, cure(fault, keys)).file(file)
+}
+
+/// [`failure`] of a command that takes no bundle without calls: `empty` says what
+/// to do about one.
+pub fn of_calls(file: &Path, fault: &Fault, keys: &[PublicKey], empty: &str) -> Failure {
+    match fault.reason() {
+        Reason::Empty => with_cure(fault, empty).file(file),
+        _ => failure(file, fault, keys),
+    }
+}
+
+/// The failure for a fault, with another cure than that of evidence.
+pub fn with_cure(fault: &Fault, advice: impl Into<String>) -> Failure {
+    let mut failure = Failure::new(class(fault.class()), fault.reason().text(), advice)
+        .reason(fault.reason().word());
     // A file without lines has no place to name.
     if let Some(line) = fault.line().filter(|&line| line > 0) {
         failure = failure.line(line);
@@ -51,7 +60,8 @@ fn class(class: FaultClass) -> Class {
         .unwrap_or(Class::Internal)
 }
 
-fn cure(fault: &Fault, keys: &[PublicKey]) -> String {
+/// What to do about a fault. `keys` are those asked for.
+pub fn cure(fault: &Fault, keys: &[PublicKey]) -> String {
     let torn = || match fault.last_checkpoint() {
         Some(line) => format!(
             "The file was cut or is still being written. If a crash wrote it, cut it back to line \

@@ -5,7 +5,7 @@ use std::{io::BufReader, path::PathBuf};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use plimsoll_attestation::bundle::{self, EntryReport};
 use plimsoll_console::{
-    Console, ExitCode, JsonObject, Stream, escape,
+    Console, Errors, ExitCode, Failure, JsonObject, Stream, escape,
     files::{Dash, Inputs},
     help::Sections,
     output::{self, Stop},
@@ -14,7 +14,12 @@ use plimsoll_console::{
 use plimsoll_wire::proto::RunRecord;
 use serde::Serialize;
 
-use crate::{cli::Entry, keys, refusal};
+use crate::{
+    cli::Entry,
+    expect, keys,
+    policy::{self, Policies},
+    refusal,
+};
 
 /// What one line alone does not show.
 const NOT_ESTABLISHED: [&str; 4] = [
@@ -38,6 +43,10 @@ pub const ENTRY: Entry = Entry {
             (
                 ExitCode::Usage,
                 "a file or a key cannot be read, or flags are wrong",
+            ),
+            (
+                ExitCode::Negative,
+                "the line is good evidence and a policy is not met",
             ),
         ],
         environment: &[(
@@ -70,6 +79,14 @@ fn define(command: Command) -> Command {
                 .value_parser(values::number(1..=i64::MAX))
                 .help("The line, counted from 1"),
         )
+        .args(policy::flags())
+        .arg(
+            Arg::new("expect-request")
+                .long("expect-request")
+                .value_name("FILE")
+                .value_parser(value_parser!(PathBuf))
+                .help("The call is this RunRequest, as proto3 JSON"),
+        )
         .arg(
             Arg::new("bundle")
                 .value_name("BUNDLE")
@@ -81,10 +98,19 @@ fn define(command: Command) -> Command {
 }
 
 fn run(console: &Console, matches: &ArgMatches) -> ExitCode {
-    console.conclude(checked(console, matches))
+    match checked(console, matches) {
+        Ok((members, failures)) => match failures.as_slice() {
+            [failure] => console.finish(failure.exit_code(), Errors::One(failure), members),
+            failures => {
+                let code = ExitCode::combine_all(failures.iter().map(Failure::exit_code));
+                console.finish(code, Errors::Many(failures), members)
+            }
+        },
+        Err(stop) => console.conclude(Err(stop)),
+    }
 }
 
-fn checked(console: &Console, matches: &ArgMatches) -> Result<JsonObject, Stop> {
+fn checked(console: &Console, matches: &ArgMatches) -> Result<(JsonObject, Vec<Failure>), Stop> {
     let file = matches
         .get_one::<PathBuf>("bundle")
         .cloned()
@@ -93,17 +119,38 @@ fn checked(console: &Console, matches: &ArgMatches) -> Result<JsonObject, Stop> 
         .get_one::<i64>("line")
         .map_or(0, |line| line.unsigned_abs());
     let keys = keys::verifying(console, matches)?;
-    let input = Inputs::new(console).open(&file, Dash::Allowed)?;
+    let mut inputs = Inputs::new(console);
+    let wanted = match matches.get_one::<PathBuf>("expect-request") {
+        Some(request) => Some(expect::request_digest_of(&mut inputs, request)?),
+        None => None,
+    };
+    let mut policies = Policies::read(matches);
+    let input = inputs.open(&file, Dash::Allowed)?;
     let entry = bundle::verify_entry(BufReader::new(input), &keys, number)
         .map_err(|fault| refusal::failure(&file, &fault, &keys))?;
     let record = &entry.call().record;
+    if let Some(wanted) = wanted.filter(|wanted| *wanted != record.request_sha256) {
+        return Err(
+            expect::other_request(&file, &wanted, &record.request_sha256)
+                .line(number)
+                .into(),
+        );
+    }
+    policies.judge(entry.call());
     console.print(&success(number, &entry))?;
-    Ok(JsonObject::new()
+    for line in policies.met_lines() {
+        console.print(&format!("{line}\n"))?;
+    }
+    let mut members = JsonObject::new()
         .with("file", &file.to_string_lossy())
         .with("key_id", &entry.key_id)
         .with("line", &number)
         .with("record", &Signed::from(record))
-        .with("not_established", &NOT_ESTABLISHED))
+        .with("not_established", &NOT_ESTABLISHED);
+    if !policies.is_empty() {
+        members.push("policy", &policies.verdicts());
+    }
+    Ok((members, policies.failures(&file)))
 }
 
 fn success(number: u64, entry: &EntryReport) -> String {

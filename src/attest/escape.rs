@@ -4,6 +4,8 @@
 //! exactly what its encoder writes. `<`, `>`, `&`, U+2028 and U+2029 are
 //! escaped, which JSON writers usually leave as they are.
 
+use crate::scan;
+
 /// Takes written text.
 pub(crate) trait Out {
     fn put(&mut self, text: &str);
@@ -66,12 +68,26 @@ pub(crate) fn string(out: &mut impl Out, text: &str) {
     out.put("\"");
 }
 
+/// Whether a byte may begin something that is escaped.
+fn is_special(byte: u8) -> bool {
+    (byte < 0x20)
+        | (byte == b'"')
+        | (byte == b'\\')
+        | (byte == b'<')
+        | (byte == b'>')
+        | (byte == b'&')
+        | (byte == 0xe2)
+}
+
 fn contents(out: &mut impl Out, text: &str) {
     let mut plain = 0;
     let bytes = text.as_bytes();
     let mut at = 0;
-    while at < bytes.len() {
-        let byte = bytes[at];
+    loop {
+        at += scan::first(&bytes[at..], is_special);
+        let Some(&byte) = bytes.get(at) else {
+            break;
+        };
         // U+2028 and U+2029 are e2 80 a8 and e2 80 a9.
         let (escape, length) = match byte {
             b'"' => ("\\\"", 1),

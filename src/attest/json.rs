@@ -6,6 +6,8 @@
 
 use std::{borrow::Cow, collections::HashSet, ops::Range};
 
+use crate::scan;
+
 /// Deepest nesting of objects and arrays.
 pub(crate) const MAX_DEPTH: usize = 64;
 
@@ -195,10 +197,10 @@ impl<'a> Json<'a> {
         loop {
             let text = self.text;
             let rest = &text.as_bytes()[self.pos..];
-            let plain = rest
-                .iter()
-                .position(|&b| b == b'"' || b == b'\\' || b < 0x20)
-                .ok_or_else(|| self.fault(Kind::Syntax, text.len()))?;
+            let plain = scan::first(rest, |b| (b == b'"') | (b == b'\\') | (b < 0x20));
+            if plain == rest.len() {
+                return Err(self.fault(Kind::Syntax, text.len()));
+            }
             // The cut is at an ASCII byte, so between characters.
             let part = &text[self.pos..self.pos + plain];
             self.pos += plain;

@@ -6,8 +6,11 @@
 //! clock, the locale or the machine. Signing is only possible through types
 //! that the checks build, so a generic signature cannot pass for a checked run.
 //!
-//! The only I/O is reading a bundle from a `BufRead` and appending to a bundle
-//! file ([`bundle::append()`]).
+//! The only I/O is reading a bundle from a `BufRead`, appending to a bundle
+//! file ([`bundle::append()`]), following one that grows
+//! ([`bundle::Follower`]), and the small files beside one: anchors
+//! ([`anchor`]) and states of earlier verifications ([`bundle::state`]). A
+//! verification uses all cores ([`bundle::VerifyOptions`]).
 //!
 //! ```
 //! use plimsoll_attestation::{
@@ -56,6 +59,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod anchor;
 pub mod base64;
 pub mod bundle;
 pub mod dsse;
@@ -67,6 +71,8 @@ pub mod statement;
 
 mod escape;
 mod json;
+mod replace;
+mod scan;
 
 pub use dsse::Envelope;
 pub use fault::{Class, Fault, Reason};

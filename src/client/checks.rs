@@ -2,7 +2,7 @@
 
 use plimsoll_record::{Chain, check};
 use plimsoll_wire::{
-    Code, Kind, Refusal, Rule, Tier,
+    Code, Refusal, Rule, Tier,
     proto::{
         RunRequest, RunResponse, SessionRunRequest, decode, run_request::Payload,
         session_run_request::Payload as SessionPayload,
@@ -49,19 +49,10 @@ pub(crate) fn one_result(count: Option<usize>) -> Result<(), Box<CallFailure>> {
 }
 
 fn kind(request: &RunRequest, response: RunResponse) -> Result<RunResponse, Box<CallFailure>> {
-    let (asked, got) = (Kind::of_request(request), Kind::of_response(&response));
-    if asked == got && got.is_some() {
+    let Err(error) = check::kinds(request, &response) else {
         return Ok(response);
-    }
-    let mut failure = CallFailure::unchecked(
-        Class::ResultKind,
-        Code::DataLoss,
-        format!(
-            "the answer holds {}, the request asked for {}",
-            got.map_or("no result", Kind::name),
-            asked.map_or("nothing", Kind::name)
-        ),
-    );
+    };
+    let mut failure = CallFailure::unchecked(Class::ResultKind, Code::DataLoss, error.to_string());
     failure.unchecked = Some(without_record(response));
     Err(failure.into())
 }

@@ -4,6 +4,10 @@ use std::{
     future::{Future, poll_fn},
     io,
     pin::{Pin, pin},
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
     task::{Context, Poll},
 };
 
@@ -20,8 +24,13 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::connect::Stream;
 
+/// Interim answers (1xx, RFC 9110 section 15.2) that are read past. No daemon
+/// sends any; something between may send a few.
+const MAX_INTERIM: usize = 16;
+
 /// A connection that is ready to carry one request; nothing was written yet.
 pub(crate) struct Ready {
+    interim: Arc<AtomicUsize>,
     sender: http1::SendRequest<Full<Bytes>>,
     connection: http1::Connection<TokioIo<AnswerFirst>, Full<Bytes>>,
 }
@@ -38,17 +47,25 @@ pub(crate) struct Answer {
 pub(crate) enum DriveError {
     #[error("the connection broke before a whole answer came: {0}")]
     Broken(#[from] hyper::Error),
+    #[error("more than {MAX_INTERIM} interim answers came, and no answer")]
+    Interim,
     #[error("the answer is over {MAX_ANSWER_BYTES} bytes")]
     TooLarge,
 }
 
 pub(crate) async fn ready(stream: Box<dyn Stream>) -> Result<Ready, hyper::Error> {
+    let interim = Arc::default();
     let io = TokioIo::new(AnswerFirst {
         stream,
         write_failed: false,
+        interim: Arc::clone(&interim),
     });
     let (sender, connection) = http1::handshake(io).await?;
-    Ok(Ready { sender, connection })
+    Ok(Ready {
+        interim,
+        sender,
+        connection,
+    })
 }
 
 impl Ready {
@@ -56,9 +73,13 @@ impl Ready {
     /// headers first and says whether the body is read at all.
     pub(crate) async fn exchange(
         mut self,
-        request: Request<Full<Bytes>>,
+        mut request: Request<Full<Bytes>>,
         wanted: impl FnOnce(StatusCode, &HeaderMap) -> bool,
     ) -> Result<Answer, DriveError> {
+        let interim = Arc::clone(&self.interim);
+        hyper::ext::on_informational(&mut request, move |_| {
+            interim.fetch_add(1, Ordering::Relaxed);
+        });
         let mut answer = pin!(async {
             let response = self.sender.send_request(request).await?;
             read(response, wanted).await
@@ -72,6 +93,12 @@ impl Ready {
             answer.as_mut().poll(context)
         })
         .await
+        .map_err(|error| match error {
+            DriveError::Broken(_) if self.interim.load(Ordering::Relaxed) > MAX_INTERIM => {
+                DriveError::Interim
+            }
+            other => other,
+        })
     }
 }
 
@@ -108,9 +135,14 @@ async fn read(
 /// body then cannot be written, while the refusal waits to be read. Bytes
 /// after the first failed write are dropped here; the read side says what
 /// happened.
+///
+/// And a stream that ends after too many interim answers. They come before the
+/// answer and without end if the peer wants; as long as some are there to read,
+/// the connection goes on with them in one go, past the call's budget.
 struct AnswerFirst {
     stream: Box<dyn Stream>,
     write_failed: bool,
+    interim: Arc<AtomicUsize>,
 }
 
 impl AsyncRead for AnswerFirst {
@@ -119,6 +151,9 @@ impl AsyncRead for AnswerFirst {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if self.interim.load(Ordering::Relaxed) > MAX_INTERIM {
+            return Poll::Ready(Err(io::Error::other("too many interim answers")));
+        }
         Pin::new(&mut self.stream).poll_read(context, buffer)
     }
 }

@@ -256,7 +256,7 @@ fn unreachable(message: String) -> CallFailure {
 
 fn no_answer(error: DriveError) -> Fault {
     match error {
-        DriveError::Broken(_) => CallFailure::new(
+        DriveError::Broken(_) | DriveError::Interim => CallFailure::new(
             Stage::NoAnswer,
             Class::NoAnswer,
             Code::Unavailable,

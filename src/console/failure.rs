@@ -224,7 +224,9 @@ impl Failure {
         for (name, value) in [("expected", &parts.expected), ("found", &parts.found)] {
             match value.as_deref() {
                 Some("") => push_row(&mut out, name, "(empty)", width),
-                Some(value) => push_row(&mut out, name, &escaper.line_cut(value, TEXT_CHARS), width),
+                Some(value) => {
+                    push_row(&mut out, name, &escaper.line_cut(value, TEXT_CHARS), width);
+                }
                 None => {}
             }
         }

@@ -20,11 +20,13 @@ static TOLD: AtomicBool = AtomicBool::new(false);
 const ADVICE: &str = "This is a bug. Please report it with the command line and this line.";
 
 /// Runs the program so that a panic becomes one line with the text `internal fault` and exit 70.
-/// Installs the process's panic hook; temporary files still registered at the end are removed.
+/// Installs the process's panic hook; temporary files still registered at the end are removed. A
+/// write past the process's file size limit is an error, not the process's end.
 ///
 /// Needs panics that unwind: with `panic = "abort"` the line is printed and the process aborts.
 pub fn run(program: impl FnOnce() -> ExitCode) -> ExitCode {
     panic::set_hook(Box::new(report));
+    crate::signals::survive_size_limit();
     // The closure is consumed and nothing it touched is used again but the file registry, which
     // stays valid at every step.
     let code = panic::catch_unwind(AssertUnwindSafe(program)).unwrap_or_else(|_| {
@@ -46,10 +48,14 @@ fn report(info: &PanicHookInfo<'_>) {
     if TOLD.swap(true, Ordering::SeqCst) {
         return;
     }
-    let place = info.location().map_or_else(
-        || "an unknown place".to_owned(),
-        |at| format!("{}:{}:{}", at.file(), at.line(), at.column()),
-    );
+    // A dependency's place is a path of the machine that built this program.
+    let place = match info.location() {
+        Some(at) if !at.file().starts_with('/') => {
+            format!("{}:{}:{}", at.file(), at.line(), at.column())
+        }
+        Some(_) => "a place in a dependency".to_owned(),
+        None => "an unknown place".to_owned(),
+    };
     let line = format!("{PROGRAM}: error[internal]: internal fault at {place}. {ADVICE}\n");
     // A closed standard error must not turn into a second panic.
     let _ = std::io::stderr().write_all(line.as_bytes());

@@ -54,7 +54,7 @@ pub fn with_sections(command: Command, sections: &Sections) -> Command {
     if !sections.examples.is_empty() {
         push_heading(&mut text, EXAMPLES);
         for (line, meaning) in sections.examples {
-            let _ = writeln!(text, "  plimsoll-attest {line}");
+            push_example(&mut text, &format!("plimsoll-attest {line}"));
             for line in layout::wrap(meaning, layout::WIDTH - 6) {
                 let _ = writeln!(text, "      {line}");
             }
@@ -97,6 +97,18 @@ pub(crate) fn render(command: &Command) -> String {
         .render_help()
         .ansi()
         .to_string()
+}
+
+/// An example that is too long goes on in the next line as a shell reads it, so that it can be
+/// copied.
+fn push_example(text: &mut String, line: &str) {
+    const ON: &str = " \\";
+    let lines = layout::wrap(line, layout::WIDTH - 4 - ON.len());
+    for (index, line) in lines.iter().enumerate() {
+        let indent = if index == 0 { 2 } else { 4 };
+        let on = if index + 1 < lines.len() { ON } else { "" };
+        let _ = writeln!(text, "{:indent$}{line}{on}", "");
+    }
 }
 
 fn push_heading(text: &mut String, heading: &str) {

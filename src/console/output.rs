@@ -88,6 +88,9 @@ impl<'a> Errors<'a> {
     }
 }
 
+/// What the later lines of a note or warning begin with.
+const LATER: &str = "    ";
+
 /// The two streams of one command. Shared by reference between threads and tasks.
 pub struct Console {
     options: Options,
@@ -105,6 +108,8 @@ struct State {
     /// The first write error on standard output.
     fault: Option<io::Error>,
     bar: Option<ProgressBar>,
+    /// What to do when what was printed did not arrive.
+    if_lost: Option<String>,
 }
 
 impl Console {
@@ -149,9 +154,16 @@ impl Console {
                 err,
                 fault: None,
                 bar: None,
+                if_lost: None,
             }),
             options,
         }
+    }
+
+    /// Sets what to do when standard output cannot be written, for a command
+    /// that must not be run a second time just to see its output. Raw text.
+    pub fn if_output_is_lost(&self, advice: impl Into<String>) {
+        self.lock().if_lost = Some(advice.into());
     }
 
     /// What the command was told about its output.
@@ -298,11 +310,15 @@ impl Console {
             Stream::Text if pipe => code,
             _ => {
                 let reason = crate::files::plain_words(&fault);
+                let told = self.lock().if_lost.take();
                 let failure = Failure::new(
                     Class::Io,
                     format!("standard output could not be written: {reason}"),
-                    "What was printed is not complete. Run the command again with an output that \
-                     takes all of it.",
+                    told.unwrap_or_else(|| {
+                        "What was printed is not complete. Run the command again with an output \
+                         that takes all of it."
+                            .to_owned()
+                    }),
                 )
                 .exit(ExitCode::Refused);
                 self.write_err(&failure.to_block(self.width));
@@ -313,10 +329,10 @@ impl Console {
 
     fn labelled(&self, label: &str, style: anstyle::Style, text: &str) -> String {
         let text = format!("{PROGRAM}: {label}: {}", escape::line(text));
-        let lines = layout::wrap(&text, self.width);
+        let lines = layout::wrap(&text, self.width.saturating_sub(LATER.len()));
         let styled = format!("{}{label}:{style:#}", style.render());
         lines
-            .join("\n    ")
+            .join(&format!("\n{LATER}"))
             .replacen(&format!("{label}:"), &styled, 1)
             + "\n"
     }

@@ -26,7 +26,20 @@ pub fn completions(root: &Command, shell: &str) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     let mut root = root.clone().disable_help_subcommand(true);
     clap_complete::generate(shell, &mut root, PROGRAM, &mut out);
+    if shell == Shell::Bash {
+        out = same_labels(&out);
+    }
     Some(out)
+}
+
+/// The generator writes a hyphen of the program's name in two ways, where it notes a command and
+/// where it looks for it, so that no command's words would ever be offered. Here both are one.
+fn same_labels(script: &[u8]) -> Vec<u8> {
+    let looked_for = PROGRAM.replace('-', "__subcmd__");
+    let noted = PROGRAM.replace('-', "__");
+    String::from_utf8_lossy(script)
+        .replace(&looked_for, &noted)
+        .into_bytes()
 }
 
 /// A manual page.

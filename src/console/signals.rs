@@ -150,6 +150,14 @@ fn listen(interrupts: Interrupts) -> io::Result<()> {
     Ok(())
 }
 
+/// Makes a write past the process's file size limit (`ulimit -f`) fail like one on a full disk. By
+/// default the system would end the process there, with a file half written and nothing said.
+pub(crate) fn survive_size_limit() {
+    // With any handler the write reports the limit; where none can be set, the default stays.
+    #[cfg(unix)]
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
+}
+
 /// Elsewhere the system's own handling of Ctrl-C stays.
 #[cfg(not(unix))]
 fn listen(_interrupts: Interrupts) -> io::Result<()> {

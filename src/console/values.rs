@@ -2,10 +2,11 @@
 //!
 //! They are plain functions from text, made for `clap`'s `value_parser`.
 
+use std::ffi::OsStr;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use clap::builder::PossibleValuesParser;
+use clap::builder::{PossibleValue, PossibleValuesParser, StringValueParser, TypedValueParser};
 
 /// The isolation tiers, weakest first.
 pub const TIERS: [&str; 4] = ["process", "container", "kernel", "vm"];
@@ -178,6 +179,36 @@ pub fn number(
 #[must_use]
 pub fn words(words: &'static [&'static str]) -> PossibleValuesParser {
     PossibleValuesParser::new(words)
+}
+
+/// Words that help lists and completions offer, for a flag whose own check refuses another one with
+/// more to say than that it is unknown.
+#[must_use]
+pub fn offered(words: &'static [&'static str]) -> Offered {
+    Offered(words)
+}
+
+/// The value parser of [`offered`]: takes any text.
+#[derive(Clone, Debug)]
+pub struct Offered(&'static [&'static str]);
+
+impl TypedValueParser for Offered {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        arg: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<String, clap::Error> {
+        StringValueParser::new().parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(
+            self.0.iter().map(|word| PossibleValue::new(*word)),
+        ))
+    }
 }
 
 /// Digits without a leading zero, or `0`.

@@ -2,20 +2,25 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Raises the soft limit to the hard one and returns how many connections a
-/// listener may hold: half of the soft limit, so that the other half is there
-/// for everything else. `None` when there is no limit.
-#[must_use]
-pub fn connection_cap() -> Option<usize> {
+/// Raises the soft limit to the hard one, as far as the system allows.
+pub fn raise_limit() {
     let limit = getrlimit(Resource::Nofile);
     if limit.current != limit.maximum {
         let raised = Rlimit {
             current: limit.maximum,
             maximum: limit.maximum,
         };
-        // A refused raise leaves the limit as it was, which is read below.
+        // A refused raise leaves the limit as it was.
         let _ = setrlimit(Resource::Nofile, raised);
     }
+}
+
+/// Raises the soft limit to the hard one and returns how many connections a
+/// listener may hold: half of the soft limit, so that the other half is there
+/// for everything else. `None` when there is no limit.
+#[must_use]
+pub fn connection_cap() -> Option<usize> {
+    raise_limit();
     cap_of(getrlimit(Resource::Nofile).current)
 }
 

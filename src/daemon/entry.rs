@@ -8,7 +8,9 @@ use std::{
 
 use crate::{
     config::{Environment, Settings, help},
+    faults::Faults,
     log::Log,
+    shortage,
     start::{self, Exit},
     stop,
 };
@@ -66,42 +68,34 @@ fn asked(arguments: impl IntoIterator<Item = OsString>) -> Asked {
 fn serve() -> Exit {
     let environment = Environment::of_process();
     let log = Log::new(Settings::log_format(&environment), io::stderr());
-    report_panics(log.clone());
-    let ran = panic::catch_unwind(AssertUnwindSafe(|| {
-        let workers = std::thread::available_parallelism().map_or(2, |n| n.get().min(MAX_WORKERS));
-        let runtime = tokio::runtime::Builder::new_multi_thread()
+    let faults = Faults::report_to(log.clone());
+    let not_started = |error: &str| {
+        log.error("plimsolld could not start")
+            .text("error", error)
+            .end();
+        Exit::Environment
+    };
+    let workers = std::thread::available_parallelism().map_or(2, |n| n.get().min(MAX_WORKERS));
+    if let Err(shortage) = shortage::check(workers) {
+        return not_started(&shortage.to_string());
+    }
+    let runtime = faults.while_making_runtime(|| {
+        tokio::runtime::Builder::new_multi_thread()
             .worker_threads(workers)
             .max_blocking_threads(MAX_BLOCKING_THREADS)
             .enable_all()
-            .build();
-        let runtime = match runtime {
-            Ok(runtime) => runtime,
-            Err(error) => {
-                log.error("plimsolld could not start")
-                    .text("error", &format!("the runtime cannot be made: {error}"))
-                    .end();
-                return Exit::Environment;
-            }
-        };
-        let exit = runtime.block_on(start::run(environment, log.clone(), stop::requested));
-        // A guest that still runs must not keep the process.
-        runtime.shutdown_background();
-        exit
+            .build()
+    });
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => return not_started(&format!("the runtime cannot be made: {error}")),
+    };
+    let ran = panic::catch_unwind(AssertUnwindSafe(|| {
+        runtime.block_on(start::run(environment, log.clone(), stop::requested))
     }));
+    // A guest that still runs must not keep the process, after a fault neither.
+    runtime.shutdown_background();
     ran.unwrap_or(Exit::Internal)
-}
-
-/// A panic's place goes to the log; its text does not, since it may quote what
-/// the program choked on, such as a caller's code.
-fn report_panics(log: Log) {
-    panic::set_hook(Box::new(move |panic| {
-        let place = panic
-            .location()
-            .map_or_else(String::new, ToString::to_string);
-        log.error("internal fault; please report it")
-            .text("location", &place)
-            .end();
-    }));
 }
 
 #[cfg(test)]

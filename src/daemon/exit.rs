@@ -59,6 +59,16 @@ pub enum StartError {
         /// Its error; shown whole, since only the log sees it.
         error: ProviderError,
     },
+    /// The provider cannot work with the value of one of its settings.
+    #[error("{variable}: the provider {provider} cannot start with it: {0}", log_text(.error))]
+    Unusable {
+        /// The setting.
+        variable: &'static str,
+        /// The provider.
+        provider: &'static str,
+        /// Its error; shown whole, since only the log sees it.
+        error: ProviderError,
+    },
     /// The proven tier is below the operator's floor.
     #[error("SANDBOX_MIN_ISOLATION={floor}: the provider {provider} proved {}", tier_name(*.proven))]
     Isolation {
@@ -79,7 +89,9 @@ impl StartError {
     #[must_use]
     pub fn exit(&self) -> Exit {
         match self {
-            StartError::Settings(_) | StartError::Tls(_) => Exit::Configuration,
+            StartError::Settings(_) | StartError::Tls(_) | StartError::Unusable { .. } => {
+                Exit::Configuration
+            }
             StartError::Bind { .. }
             | StartError::NotReady { .. }
             | StartError::Isolation { .. }

@@ -18,6 +18,8 @@ pub mod transport;
 mod descriptors;
 mod entry;
 mod exit;
+mod faults;
+mod shortage;
 mod stop;
 mod time;
 

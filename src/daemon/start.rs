@@ -206,9 +206,16 @@ async fn ensure_ready(provider: &Arc<dyn Provider>) -> Result<(), StartError> {
         provider.smoke_test().await
     })
     .await
-    .map_err(|error| StartError::NotReady {
-        provider: name,
-        error,
+    .map_err(|error| match error.setting() {
+        Some(variable) => StartError::Unusable {
+            variable,
+            provider: name,
+            error,
+        },
+        None => StartError::NotReady {
+            provider: name,
+            error,
+        },
     })
 }
 

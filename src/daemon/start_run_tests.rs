@@ -88,4 +88,11 @@ async fn wasm_starts_and_describes_itself() {
     );
     let (exit, _) = run_from(&[&wasm[..3], &[("SANDBOX_MIN_ISOLATION", "vm")]].concat()).await;
     assert_eq!(exit, Exit::Environment);
+    let (exit, log) = run_from(&[&wasm[..3], &[("SANDBOX_MEMORY_MB", "1")]].concat()).await;
+    assert_eq!(exit, Exit::Configuration);
+    let last = log.lines().pop().unwrap();
+    assert!(
+        last.contains("SANDBOX_MEMORY_MB") && last.contains("a memory cap of 1 MiB"),
+        "{last}"
+    );
 }

@@ -7,7 +7,7 @@
 use std::any::Any;
 
 use plimsoll_wire::{
-    Code,
+    Code, Reason,
     proto::{EnumValue, SessionEnded},
 };
 use tokio::task::JoinError;
@@ -25,8 +25,34 @@ const CUT: &str = "...(cut)";
 
 /// The sentence for a deadline.
 pub const DEADLINE: &str = "the deadline passed before the call finished";
+/// The sentence for a deadline of a call of which nothing ran.
+pub const DEADLINE_FIRST: &str = "the deadline passed before anything of the call ran";
 /// The sentence for a caller that gave up.
 pub const CANCELED: &str = "the call was canceled before it finished";
+/// The sentence for a caller that gave up before anything ran.
+pub const CANCELED_FIRST: &str = "the call was canceled before anything of it ran";
+
+/// The sentence a deadline or a cancellation is shown as; `None` for any other
+/// error. Words and mark must agree: a caller that reads "before it finished"
+/// takes the call for one that may have run.
+#[must_use]
+pub fn sentence(error: &ProviderError) -> Option<&'static str> {
+    match (error.kind(), error.mark()) {
+        (Kind::Deadline, mark) => Some(deadline(mark)),
+        (Kind::Canceled, None) => Some(CANCELED),
+        (Kind::Canceled, Some(_)) => Some(CANCELED_FIRST),
+        _ => None,
+    }
+}
+
+/// The sentence of a deadline that passed in a call with this mark.
+#[must_use]
+pub fn deadline(mark: Option<Reason>) -> &'static str {
+    match mark {
+        None => DEADLINE,
+        Some(_) => DEADLINE_FIRST,
+    }
+}
 
 /// The error a provider returned, as its caller sees it; what is withheld is
 /// written to the log. Code, mark and the session's end never change.
@@ -34,14 +60,13 @@ pub const CANCELED: &str = "the call was canceled before it finished";
 pub fn shown(error: &ProviderError, log: &Log) -> CallError {
     let id = ErrorId::new();
     let full = error.full_text();
-    let message = match error.kind() {
-        Kind::Internal => {
+    let message = match (error.kind(), sentence(error)) {
+        (Kind::Internal, _) => {
             id.withheld(log, INTERNAL, &full);
             id.internal()
         }
-        Kind::Deadline => id.sentence(log, DEADLINE, &full),
-        Kind::Canceled => id.sentence(log, CANCELED, &full),
-        _ => {
+        (_, Some(sentence)) => id.sentence(log, sentence, &full),
+        (_, None) => {
             if error.has_private() {
                 id.withheld(log, PARTLY, &full);
             }
@@ -157,7 +182,7 @@ pub fn cut(text: &str) -> String {
 mod tests {
     use super::*;
     use crate::log::{Format, test_support};
-    use plimsoll_wire::{Reason, proto::SessionEnd};
+    use plimsoll_wire::proto::SessionEnd;
 
     fn id_in(text: &str) -> String {
         let hex = |c: &u8| matches!(c, b'0'..=b'9' | b'a'..=b'f');
@@ -216,6 +241,16 @@ mod tests {
         ] {
             let (log, kept) = test_support::log(Format::Json);
             assert_eq!(shown(&bare, &log).message(), sentence);
+            let marked = shown(&bare.not_dispatched(Reason::Capacity), &log);
+            assert!(
+                marked.message().contains("before anything"),
+                "{}",
+                marked.message()
+            );
+            assert_eq!(
+                (marked.code(), marked.not_dispatched()),
+                (code, Some(Reason::Capacity))
+            );
             assert!(kept.text().is_empty());
             let error = shown(&ProviderError::new(kind, "POST https://internal/"), &log);
             assert_eq!(error.code(), code);

@@ -1,21 +1,27 @@
 //! The bundle a run is recorded in.
 
 use std::{
+    cell::Cell,
     io,
+    ops::ControlFlow,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use plimsoll_attestation::{
     SigningKey,
     bundle::{
-        self, AppendError, AppendFault, Appended, Options, Report, SignedEntry,
+        self, AppendError, AppendFault, Appended, Options, Position, Report, SignedEntry,
         disk::{Disk, OsDisk},
     },
 };
-
+use plimsoll_client::CancelToken;
 use rustix::fs::{Access, access};
 
-use crate::witness::Witness;
+use crate::{run::Phase, witness::Witness};
+
+/// After so long a wait for the lock is told as a phase of its own.
+const TELL_WAIT_AFTER: Duration = Duration::from_millis(500);
 
 /// A bundle file and how it may be used. The disk is a parameter so that tests
 /// can make it fail at any byte.
@@ -61,7 +67,11 @@ impl<D: Disk> Ledger<D> {
         key: &SigningKey,
         witness: &mut impl Witness,
     ) -> Result<Option<Report>, AppendFault> {
-        let report = bundle::check(&self.disk, &self.path, key, self.options(), witness)?;
+        let options = Options {
+            shared: self.shared,
+            ..Options::default()
+        };
+        let report = bundle::check(&self.disk, &self.path, key, options, witness)?;
         if report.is_none() {
             self.can_be_made().map_err(AppendFault::Open)?;
         }
@@ -84,29 +94,43 @@ impl<D: Disk> Ledger<D> {
         Ok(access(folder, Access::WRITE_OK | Access::EXEC_OK)?)
     }
 
-    /// Checks again under the lock and appends. May wait for the lock up to
-    /// two minutes, on the calling thread.
+    /// Checks again under the lock, also that what `before` found is still
+    /// there, and appends. May wait for the lock up to two minutes, on the
+    /// calling thread; the token, cancelled on another one, ends that wait.
     pub(crate) fn append(
         &self,
         key: &SigningKey,
         entries: &[SignedEntry],
+        before: Option<&Report>,
+        wait: Wait<'_>,
         witness: &mut impl Witness,
     ) -> Result<Appended, AppendError> {
-        bundle::append(
-            &self.disk,
-            &self.path,
-            key,
-            entries,
-            self.options(),
-            witness,
-        )
-    }
-
-    fn options(&self) -> Options<'static> {
-        Options {
+        let told = Cell::new(false);
+        let while_locked = |waited| {
+            if wait.cancel.is_some_and(CancelToken::is_cancelled) {
+                return ControlFlow::Break(());
+            }
+            if waited >= TELL_WAIT_AFTER && !told.replace(true) {
+                (wait.on_phase)(Phase::WaitingForTheLock);
+            }
+            ControlFlow::Continue(())
+        };
+        let options = Options {
             shared: self.shared,
             // A session is appended whole, so none is ever left open here.
             open_session: None,
-        }
+            continues: Some(before.map_or_else(Position::default, Position::after)),
+            while_locked: Some(&while_locked),
+        };
+        bundle::append(&self.disk, &self.path, key, entries, options, witness)
     }
+}
+
+/// What happens while the bundle's lock is waited for.
+#[derive(Clone, Copy)]
+pub(crate) struct Wait<'a> {
+    /// Ends the wait: the entries are then kept in a side file.
+    pub(crate) cancel: Option<&'a CancelToken>,
+    /// Told when the wait takes long.
+    pub(crate) on_phase: &'a (dyn Fn(Phase) + Sync),
 }

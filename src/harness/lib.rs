@@ -42,12 +42,10 @@
 #![forbid(unsafe_code)]
 
 pub mod artifacts;
-pub mod default_key;
 pub mod embedded;
 pub mod failure;
-pub mod files;
-pub mod outcome;
 pub mod project;
+pub mod replay;
 pub mod request;
 pub mod run;
 pub mod session;
@@ -57,11 +55,14 @@ pub mod witness;
 mod journal;
 mod ledger;
 mod session_calls;
+mod session_work;
+mod size_limit;
 
-pub use default_key::{KeyError, LoadedKey, Locations};
 pub use embedded::{Embedded, EmbeddedOptions, StartError, Stopped};
 pub use failure::{Class, RunFailure};
 pub use ledger::Ledger;
+pub use plimsoll_keyfile::{KeyError, LoadedKey, Locations, default_key, files};
+pub use plimsoll_record::outcome;
 pub use request::{Prepared, RequestError, Shorthand, Source};
 pub use run::{Recorded, RunPlan, Target, run};
 pub use session::{SessionPlan, SessionReport, run_session};

@@ -8,7 +8,7 @@ use std::{path::PathBuf, time::Duration};
 use plimsoll_attestation::{
     SigningKey,
     bundle::{
-        Appended, Entry,
+        Appended, Entry, Report,
         disk::{Disk, OsDisk},
     },
 };
@@ -19,7 +19,8 @@ use crate::{
     artifacts::{Folder, SaveError},
     embedded::{Embedded, EmbeddedOptions, Stopped},
     failure::{NotKept, RunFailure},
-    ledger::Ledger,
+    ledger::{Ledger, Wait},
+    size_limit,
     witness::Witness,
 };
 
@@ -41,6 +42,8 @@ pub enum Phase {
     WaitingForTheRun,
     /// The record is signed and appended.
     Signing,
+    /// Another run holds the bundle's lock; the code has run.
+    WaitingForTheLock,
 }
 
 /// Everything a run needs. The request was prepared and checked before.
@@ -57,7 +60,7 @@ pub struct RunPlan<'a, D = OsDisk> {
     pub wait: Duration,
     /// Where returned artifacts are written: absent or empty.
     pub save_artifacts: Option<PathBuf>,
-    /// Gives the run up.
+    /// Gives the run up; after the answer came, the wait for the bundle's lock.
     pub cancel: Option<CancelToken>,
     /// Told of each phase as it begins.
     pub on_phase: &'a (dyn Fn(Phase) + Sync),
@@ -80,7 +83,7 @@ pub struct Recorded {
     pub checked: Checked,
     /// Where it stands in the bundle: one entry, and the checkpoint after it.
     pub appended: Appended,
-    /// Artifacts written, or why not all; `None` when none were to be.
+    /// Artifacts written, or why none are; `None` when none were to be.
     pub saved: Option<Result<usize, SaveError>>,
 }
 
@@ -95,15 +98,22 @@ impl Recorded {
 /// Runs a request once and records it. Never retries.
 ///
 /// Needs a tokio runtime with I/O, time and signals. Appending waits for the
-/// bundle's lock on the calling thread, for up to two minutes.
+/// bundle's lock on the calling thread, for up to two minutes: only another
+/// thread can cancel that wait, which leaves the signed entry in a side file.
+///
+/// From the first run on, a write past the process's file size limit fails
+/// instead of ending the process (SIGXFSZ is handled), so that what ran is
+/// kept or told.
 pub async fn run<D: Disk>(plan: RunPlan<'_, D>, witness: &mut impl Witness) -> RunReport {
     let early = |failure| RunReport {
         result: Err(Box::new(failure)),
         embedded: None,
     };
-    if let Err(fault) = plan.ledger.check(plan.key, witness) {
-        return early(RunFailure::Bundle(fault));
-    }
+    size_limit::survive();
+    let before = match plan.ledger.check(plan.key, witness) {
+        Ok(before) => before,
+        Err(fault) => return early(RunFailure::Bundle(fault)),
+    };
     let folder = match plan
         .save_artifacts
         .as_deref()
@@ -115,7 +125,10 @@ pub async fn run<D: Disk>(plan: RunPlan<'_, D>, witness: &mut impl Witness) -> R
     };
     let mut daemon = match Daemon::start(&plan.target, plan.cancel.as_ref(), plan.on_phase).await {
         Ok(daemon) => daemon,
-        Err(failure) => return early(failure),
+        Err(failure) => {
+            folder.into_iter().for_each(Folder::abandon);
+            return early(failure);
+        }
     };
     (plan.on_phase)(Phase::WaitingForTheRun);
     let options = CallOptions {
@@ -128,9 +141,12 @@ pub async fn run<D: Disk>(plan: RunPlan<'_, D>, witness: &mut impl Witness) -> R
     let result = match answer {
         Ok(checked) => {
             (plan.on_phase)(Phase::Signing);
-            record(&plan, checked, folder.as_ref(), witness)
+            record(&plan, checked, before.as_ref(), folder, witness)
         }
-        Err(failure) => Err(Box::new(RunFailure::Call(failure))),
+        Err(failure) => {
+            folder.into_iter().for_each(Folder::abandon);
+            Err(Box::new(RunFailure::Call(failure)))
+        }
     };
     RunReport {
         result,
@@ -141,7 +157,8 @@ pub async fn run<D: Disk>(plan: RunPlan<'_, D>, witness: &mut impl Witness) -> R
 fn record<D: Disk>(
     plan: &RunPlan<'_, D>,
     checked: Checked,
-    folder: Option<&Folder>,
+    before: Option<&Report>,
+    folder: Option<Folder>,
     witness: &mut impl Witness,
 ) -> Result<Recorded, Box<RunFailure>> {
     let not_kept = |checked: Checked, why| {
@@ -152,11 +169,15 @@ fn record<D: Disk>(
         Ok(entry) => entry.sign(plan.key),
         Err(fault) => return Err(not_kept(checked, NotKept::Sign(fault))),
     };
-    let appended = match plan.ledger.append(plan.key, &[entry], witness) {
+    let wait = Wait {
+        cancel: plan.cancel.as_ref(),
+        on_phase: plan.on_phase,
+    };
+    let appended = match (plan.ledger).append(plan.key, &[entry], before, wait, witness) {
         Ok(appended) => appended,
         Err(error) => return Err(not_kept(checked, NotKept::Append(error))),
     };
-    let saved = folder.map(|folder| folder.save(&checked.response));
+    let saved = folder.map(|folder| folder.save(&checked.request, &checked.response));
     if let Err(error) = witness.appended(&appended) {
         return Err(not_kept(checked, NotKept::Anchor { appended, error }));
     }

@@ -6,35 +6,31 @@ use std::{io, path::PathBuf, time::Duration};
 use plimsoll_attestation::{
     Fault, SigningKey,
     bundle::{
-        AppendError, Appended, Entry, SignedEntry,
+        AppendError, Appended, Report,
         disk::{Disk, OsDisk},
     },
 };
 use plimsoll_client::{
-    CallFailure, CallOptions, CancelToken, Checked, Closed, OpenSession, Ran, Session,
+    CallFailure, CallOptions, CancelToken, Checked, Closed, OpenSession, Ran, Stage,
     session::Opened,
 };
-use plimsoll_record::Chain;
 use plimsoll_wire::{
-    Reason,
+    Code, Reason,
     proto::{RunRecord, RunRequest},
 };
 
 use crate::{
     embedded::Stopped,
     failure::{RunFailure, class_of_call},
-    journal::Journal,
     ledger::Ledger,
-    request::budget_ms,
     run::{Daemon, Phase, Target},
+    session_work::Work,
+    size_limit,
     witness::Witness,
 };
 
 pub use crate::failure::Class;
 pub use crate::session_calls::{CallsError, MAX_CALL_BYTES, MAX_CALLS, parse as parse_calls};
-
-/// How long a close may take when the calls were given up.
-const CLOSE_WITHIN: Duration = Duration::from_secs(10);
 
 /// Everything a session run needs.
 pub struct SessionPlan<'a, D = OsDisk> {
@@ -52,7 +48,8 @@ pub struct SessionPlan<'a, D = OsDisk> {
     pub budget: Option<Duration>,
     /// The whole wait for each answer.
     pub wait: Duration,
-    /// Gives it up: the call in progress ends, the session is closed.
+    /// Gives it up: the call in progress ends, the session is closed, and the
+    /// bundle's lock is not waited for.
     pub cancel: Option<CancelToken>,
     /// Told of each phase as it begins.
     pub on_phase: &'a (dyn Fn(Phase) + Sync),
@@ -110,8 +107,9 @@ pub enum SessionProblem {
     Sign(Fault),
     /// The side file that keeps signed entries meanwhile cannot be written.
     Journal(io::Error),
-    /// The close gave no answer or one that does not check; it is not signed,
-    /// and the session stands open in the bundle.
+    /// The close gave no answer or one that does not check. It is not signed,
+    /// and nothing of the session is in the bundle: an open session would make
+    /// it one that cannot be continued.
     Close(Box<CallFailure>),
     /// The append failed; a side file may hold the signed entries.
     Append(AppendError),
@@ -168,7 +166,8 @@ impl SessionReport {
 
 /// Opens a session, makes its calls in order and closes it, whatever happened.
 /// A call that was refused or lost ends the sequence. What checked is appended
-/// to the bundle in one go, with the close and a checkpoint.
+/// to the bundle in one go, with the close and a checkpoint; without a close
+/// that checks nothing is appended, and the signed calls stay in a side file.
 ///
 /// Needs what [`crate::run()`] needs.
 pub async fn run_session<D: Disk>(
@@ -184,11 +183,15 @@ pub async fn run_session<D: Disk>(
         problems: Vec::new(),
         embedded: None,
     };
-    if let Err(fault) = plan.ledger.check(plan.key, witness) {
-        let failure = Box::new(RunFailure::Bundle(fault));
-        report.problems.push(SessionProblem::Before(failure));
-        return report;
-    }
+    size_limit::survive();
+    let before = match plan.ledger.check(plan.key, witness) {
+        Ok(before) => before,
+        Err(fault) => {
+            let failure = Box::new(RunFailure::Bundle(fault));
+            report.problems.push(SessionProblem::Before(failure));
+            return report;
+        }
+    };
     let mut daemon = match Daemon::start(&plan.target, plan.cancel.as_ref(), plan.on_phase).await {
         Ok(daemon) => daemon,
         Err(failure) => {
@@ -204,182 +207,51 @@ pub async fn run_session<D: Disk>(
         cancel: plan.cancel.clone(),
     };
     let opening = Box::pin(daemon.client.open_session(&plan.open, &options)).await;
-    let mut work = Work {
-        plan: &plan,
-        report: &mut report,
-        entries: Vec::new(),
-        journal: None,
-    };
     match opening {
+        Ok(session) if holds(before.as_ref(), &session.opened().session) => {
+            // Not recorded: its close would be a second one in the chain.
+            let _ = session.close(&options).await;
+            let failure = Box::new(opened_twice());
+            report.problems.push(SessionProblem::Open(failure));
+        }
         Ok(session) => {
+            let mut work = Work::new(&plan, &mut report);
             Box::pin(work.session(&session, &options)).await;
             daemon.begin_stop();
-            work.append(witness);
+            work.append(before.as_ref(), witness);
         }
-        Err(failure) => work.report.problems.push(SessionProblem::Open(failure)),
+        Err(failure) => report.problems.push(SessionProblem::Open(failure)),
     }
     report.embedded = daemon.stop(plan.cancel.as_ref()).await;
     report
 }
 
-struct Work<'w, 'p, D: Disk> {
-    plan: &'w SessionPlan<'p, D>,
-    report: &'w mut SessionReport,
-    entries: Vec<SignedEntry>,
-    journal: Option<Journal<D::File>>,
+/// Whether a bundle holds a session already.
+fn holds(bundle: Option<&Report>, fingerprint: &str) -> bool {
+    bundle.is_some_and(|report| {
+        report
+            .sessions
+            .iter()
+            .any(|known| known.session == fingerprint)
+    })
 }
 
-impl<D: Disk> Work<'_, '_, D> {
-    async fn session(&mut self, session: &Session, options: &CallOptions) {
-        self.report.opened = Some(session.opened().clone());
-        match Journal::create(self.plan.ledger.disk(), self.plan.ledger.path()) {
-            Ok(journal) => self.journal = Some(journal),
-            // No code has run: without a place for its evidence none will.
-            Err(error) => {
-                self.report.problems.push(SessionProblem::Journal(error));
-                return self.close(session).await;
-            }
-        }
-        for (i, call) in self.plan.calls.iter().enumerate() {
-            let mut call = call.clone();
-            if call.timeout_ms <= 0 {
-                call.timeout_ms = budget_ms(self.plan.budget);
-            }
-            match session.call(&call, options).await {
-                Ok(checked) => {
-                    let entry = Entry::answered(&checked.request, &checked.response);
-                    self.report.calls.push(SessionCall::Answered(checked));
-                    if !self.sign(entry) {
-                        break;
-                    }
-                }
-                Err(mut failure) => {
-                    let goes_on = match failure.unanswered.take() {
-                        Some(unanswered) => {
-                            let (request, record) = *unanswered;
-                            let entry = Entry::unanswered(&request, &record);
-                            self.report
-                                .calls
-                                .push(SessionCall::Unanswered { request, record });
-                            self.sign(entry)
-                        }
-                        None => {
-                            let number = i + 1;
-                            self.report
-                                .problems
-                                .push(SessionProblem::Call { number, failure });
-                            false
-                        }
-                    };
-                    if !goes_on {
-                        break;
-                    }
-                }
-            }
-        }
-        self.close(session).await;
-    }
-
-    /// Signs an entry and keeps it; whether the session may go on.
-    fn sign(&mut self, entry: Result<Entry, Fault>) -> bool {
-        let signed = match entry {
-            Ok(entry) => entry.sign(self.plan.key),
-            Err(fault) => {
-                self.report.problems.push(SessionProblem::Sign(fault));
-                return false;
-            }
-        };
-        let kept = self
-            .journal
-            .as_mut()
-            .map_or(Ok(()), |journal| journal.keep(&signed));
-        self.entries.push(signed);
-        match kept {
-            Ok(()) => true,
-            Err(error) => {
-                self.report.problems.push(SessionProblem::Journal(error));
-                false
-            }
-        }
-    }
-
-    async fn close(&mut self, session: &Session) {
-        // Not cut by the token that gave the calls up.
-        let given_up = self
-            .plan
-            .cancel
-            .as_ref()
-            .is_some_and(CancelToken::is_cancelled);
-        let options = CallOptions {
-            timeout: Some(if given_up {
-                CLOSE_WITHIN
-            } else {
-                self.plan.wait
-            }),
-            cancel: None,
-        };
-        match session.close(&options).await {
-            Ok(closed) => {
-                // Equal to what the client saw, or it would not be `Ok`.
-                let chain = self.chain(&closed.session);
-                let entry = Entry::close(&chain, closed.calls, &closed.last_record_sha256);
-                if self.sign(entry) {
-                    self.report.closed = Some(closed);
-                }
-            }
-            Err(failure) => self.report.problems.push(SessionProblem::Close(failure)),
-        }
-    }
-
-    /// The chain of the records that were signed.
-    fn chain(&self, fingerprint: &str) -> Chain {
-        let mut chain = Chain::new(fingerprint);
-        for call in &self.report.calls {
-            let record = match call {
-                SessionCall::Answered(checked) => checked.record(),
-                SessionCall::Unanswered { record, .. } => record,
-            };
-            // One that does not continue leaves the chain behind, and the
-            // close then differs and is not signed.
-            if chain.advance(record).is_err() {
-                break;
-            }
-        }
-        chain
-    }
-
-    fn append(&mut self, witness: &mut impl Witness) {
-        let journal = self.journal.take();
-        if self.entries.is_empty() {
-            if let Some(journal) = journal {
-                journal.remove();
-            }
-            return;
-        }
-        (self.plan.on_phase)(Phase::Signing);
-        let plan = self.plan;
-        match plan.ledger.append(plan.key, &self.entries, witness) {
-            Ok(appended) => {
-                if let Err(error) = witness.appended(&appended) {
-                    self.report.problems.push(SessionProblem::Anchor(error));
-                }
-                self.report.appended = Some(appended);
-                if let Some(journal) = journal {
-                    journal.remove();
-                }
-            }
-            Err(error) => {
-                // One side file is enough.
-                match (&error.kept, journal) {
-                    (Ok(_), Some(journal)) => journal.remove(),
-                    (Err(_), Some(journal)) => self.report.left = Some(journal.path().to_owned()),
-                    (_, None) => {}
-                }
-                if let Ok(path) = &error.kept {
-                    self.report.left = Some(path.clone());
-                }
-                self.report.problems.push(SessionProblem::Append(error));
-            }
-        }
+/// A daemon gives every session an ID of its own. Calls under one that the
+/// bundle holds would break its chain, and the whole bundle with it.
+fn opened_twice() -> CallFailure {
+    CallFailure {
+        code: Code::DataLoss,
+        message: "the daemon opened a session under an ID that the bundle holds already".into(),
+        ran: Ran::Maybe,
+        class: plimsoll_client::Class::RecordRefused,
+        stage: Stage::Unchecked,
+        member: "session".into(),
+        ended: None,
+        unchecked: None,
+        record_error: None,
+        checked: None,
+        unanswered: None,
+        closed: None,
+        recorder_error: None,
     }
 }

@@ -2,7 +2,7 @@
 //! to send the call again: the code may have run.
 
 use plimsoll_wire::{
-    Code, Rule,
+    Code, Kind, Rule,
     proto::{RunRecord, RunRequest, RunResponse},
     tier,
 };
@@ -66,6 +66,33 @@ impl RecordError {
             RecordError::IsolationEvidence { .. } => "isolation_evidence",
             RecordError::Chain { .. } => "chain",
         }
+    }
+}
+
+/// An answer of another kind than its request, or either without one: no
+/// record binds the two to each other's kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the answer holds {}, the request asked for {}",
+    .got.map_or("no result", Kind::name),
+    .asked.map_or("nothing", Kind::name)
+)]
+pub struct KindError {
+    /// The request's kind; `None` without a payload.
+    pub asked: Option<Kind>,
+    /// The answer's kind; `None` without a result.
+    pub got: Option<Kind>,
+}
+
+/// Checks that an answer is of its request's kind, and gives that. Comes before
+/// the record's own checks.
+///
+/// # Errors
+/// [`KindError`].
+pub fn kinds(request: &RunRequest, response: &RunResponse) -> Result<Kind, KindError> {
+    match (Kind::of_request(request), Kind::of_response(response)) {
+        (Some(asked), Some(got)) if asked == got => Ok(got),
+        (asked, got) => Err(KindError { asked, got }),
     }
 }
 

@@ -10,6 +10,7 @@ pub mod chain;
 pub mod check;
 pub mod encoding;
 pub mod make;
+pub mod outcome;
 
 mod fields;
 

@@ -1,8 +1,12 @@
 //! proto3 JSON, strict when reading.
 
 use serde::{Serialize, de::DeserializeOwned};
+use serde_ignored::Path;
 
-use crate::strict_json::{self, StrictJsonError};
+use crate::{
+    objects::Objects,
+    strict_json::{self, StrictJsonError},
+};
 
 /// Why a JSON text is not the message asked for.
 #[derive(Debug, thiserror::Error)]
@@ -35,7 +39,8 @@ pub enum JsonError {
 /// [`JsonError`] with the place of the first fault.
 pub fn read<M: DeserializeOwned>(text: &[u8]) -> Result<M, JsonError> {
     strict_json::check(text)?;
-    serde_json::from_slice(text).map_err(decode_error)
+    let mut deserializer = serde_json::Deserializer::from_slice(text);
+    M::deserialize(Objects(&mut deserializer)).map_err(decode_error)
 }
 
 /// Like [`read`], for text a person wrote: an unknown member is refused too,
@@ -47,15 +52,28 @@ pub fn read_known<M: DeserializeOwned>(text: &[u8]) -> Result<M, JsonError> {
     strict_json::check(text)?;
     let mut unknown = None;
     let mut deserializer = serde_json::Deserializer::from_slice(text);
-    let message = serde_ignored::deserialize(&mut deserializer, |path| {
-        unknown.get_or_insert_with(|| path.to_string());
+    let message = serde_ignored::deserialize(Objects(&mut deserializer), |path| {
+        unknown.get_or_insert_with(|| place(&path));
     })
     .map_err(decode_error)?;
     match unknown {
-        Some(path) => Err(JsonError::Unknown {
-            path: path.trim_start_matches("?.").replace(".?", ""),
-        }),
+        Some(path) => Err(JsonError::Unknown { path }),
         None => Ok(message),
+    }
+}
+
+/// A member's path in the form that refusals name members in: `project.files[0].mode`.
+fn place(path: &Path<'_>) -> String {
+    match path {
+        Path::Root => String::new(),
+        Path::Seq { parent, index } => format!("{}[{index}]", place(parent)),
+        Path::Map { parent, key } => match place(parent) {
+            parent if parent.is_empty() => key.clone(),
+            parent => format!("{parent}.{key}"),
+        },
+        Path::Some { parent }
+        | Path::NewtypeStruct { parent }
+        | Path::NewtypeVariant { parent } => place(parent),
     }
 }
 
@@ -109,6 +127,11 @@ mod tests {
             read_known::<RunRequest>(nested),
             Err(JsonError::Unknown { path }) if path == "javascript.cod"
         ));
+        let listed = br#"{"project":{"files":[{"path":"a"},{"mode":1}]}}"#;
+        assert!(matches!(
+            read_known::<RunRequest>(listed),
+            Err(JsonError::Unknown { path }) if path == "project.files[1].mode"
+        ));
         assert!(read_known::<RunRequest>(texts[0].as_bytes()).is_ok());
     }
 
@@ -124,11 +147,17 @@ mod tests {
             r#"{"protocol":" 3"}"#,
             r#"{"javascript":{"code":1}}"#,
             r#"{"module":{"rows":[null]}}"#,
+            r#"{"module":{"rows":[[[1]]]}}"#,
+            r#"{"javascript":[]}"#,
+            r#"{"javascript":["1"]}"#,
+            r#"{"project":{"steps":["a"],"files":[["a","b"]]}}"#,
+            r#"{"softwareRule":["exact",["a"]],"javascript":{"code":"1"}}"#,
             r#"{"module":{"endTime":1e400}}"#,
             r#"{"module":{"endTime":"1e400"}}"#,
             r#"{"module":{"endTime":"inf"}}"#,
         ] {
             assert!(read::<RunRequest>(text.as_bytes()).is_err(), "{text}");
+            assert!(read_known::<RunRequest>(text.as_bytes()).is_err(), "{text}");
         }
         let two = br#"{"javascript":null,"module":{"model":"m"}}"#;
         assert!(read::<RunRequest>(two).is_ok());

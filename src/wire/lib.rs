@@ -23,6 +23,7 @@ pub mod strict_json;
 pub mod tier;
 pub mod validate;
 
+mod objects;
 mod payload;
 
 pub use code::Code;

@@ -1,16 +1,40 @@
 //! Failures of a run: class, whether anything ran, and what to do.
 
-use plimsoll_attestation::bundle::{AppendError, AppendFault, Cut};
+use plimsoll_attestation::{
+    Fault, Reason,
+    bundle::{AppendError, AppendFault, Cut},
+    fault::SignatureReason,
+};
 use plimsoll_client::{CallFailure, Ran as ClientRan};
-use plimsoll_console::{Class, ExitCode, Failure, failure::Ran};
+use plimsoll_console::{Class, ExitCode, Failure, failure::Ran, files::plain_words};
 use plimsoll_harness::{
-    KeyError, RunFailure,
+    RunFailure,
+    artifacts::SaveError,
     failure::{self as harness, NotKept, class_of_call},
 };
 use plimsoll_record::check::RecordError;
-use plimsoll_wire::{Kind, Reason};
+use plimsoll_wire::{Kind, Reason as NotDispatched};
 
 use super::Facts;
+use crate::refusal;
+
+/// A text without the numbers of system errors, which say nothing to a reader.
+pub fn plain(text: &str) -> String {
+    const BEGIN: &str = " (os error ";
+    let (mut plain, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some((before, after)) = rest.split_once(BEGIN) {
+        plain.push_str(before);
+        rest = match after.split_once(')') {
+            Some((number, rest)) if number.bytes().all(|b| b.is_ascii_digit()) => rest,
+            // Not a system error: someone else's words stay.
+            _ => {
+                plain.push_str(BEGIN);
+                after
+            }
+        };
+    }
+    plain + rest
+}
 
 /// The machine does not allow the run.
 pub fn environment(fact: &str) -> Failure {
@@ -22,64 +46,17 @@ pub fn environment(fact: &str) -> Failure {
     .ran(Ran::No)
 }
 
-/// A key that cannot sign.
-pub fn of_key(error: &KeyError) -> Failure {
-    let (class, path, advice) = match error {
-        KeyError::Absent { path } => (
-            Class::Key,
-            Some(path),
-            "Run plimsoll-attest run once to make it, or name a key with --key.",
-        ),
-        KeyError::Fault { path, fault } => (Class::Key, path.as_ref(), fault.cure()),
-        KeyError::Make { path, .. } => (
-            Class::Io,
-            Some(path),
-            "Name a key with --key, or make the directory writable.",
-        ),
-        KeyError::NoPlace => (
-            Class::Key,
-            None,
-            "Name a key with --key; plimsoll-attest keygen makes one.",
-        ),
-        KeyError::Permissions { path, .. } => (
-            Class::Key,
-            Some(path),
-            "Take them away with chmod 600, and make a new key if someone may have read it.",
-        ),
-        KeyError::PublicExists { path } => (
-            Class::Exists,
-            Some(path),
-            "Move it away: it may be the only copy of a key that signed earlier bundles.",
-        ),
-        KeyError::Read { path, .. } => (
-            Class::Io,
-            Some(path),
-            "Name a key file that can be read with --key.",
-        ),
-        KeyError::VariableNotText => (
-            Class::Key,
-            None,
-            "Set it to the key's PEM text, or leave it out and use --key.",
-        ),
-    };
-    let failure = Failure::new(class, format!("{error}; nothing was run"), advice)
-        .exit(ExitCode::Usage)
-        .ran(Ran::No);
-    let failure = match error {
-        KeyError::Fault { fault, .. } => failure.reason(fault.word()),
-        _ => failure,
-    };
-    match path {
-        Some(path) => failure.file(path),
-        None => failure,
-    }
-}
-
 /// A run that did not end in a kept record.
 pub fn of_run(failed: &RunFailure, facts: &Facts) -> Failure {
     let class = class(failed.class());
-    let mut failure =
-        Failure::new(class, failed.to_string(), advice(failed, facts)).ran(ran(failed.ran()));
+    let fact = match failed {
+        RunFailure::Bundle(AppendFault::Open(error)) => format!(
+            "the bundle cannot be opened: {}; nothing was run",
+            plain_words(error)
+        ),
+        other => plain(&other.to_string()),
+    };
+    let mut failure = Failure::new(class, fact, advice(failed, facts)).ran(ran(failed.ran()));
     if let Some(reason) = failed.reason() {
         failure = failure.reason(reason);
     }
@@ -89,12 +66,35 @@ pub fn of_run(failed: &RunFailure, facts: &Facts) -> Failure {
         RunFailure::NotKept { why, .. } => {
             let failure = failure.file(&facts.bundle);
             match why {
-                NotKept::Append(error) => failure.reason(error.fault.reason()),
+                NotKept::Append(error) => not_appended(failure, &error.fault),
                 _ => failure,
             }
         }
-        RunFailure::Artifacts(_) => failure.exit(ExitCode::Usage),
+        RunFailure::Artifacts(error) => of_artifacts(failure, error).exit(ExitCode::Usage),
         RunFailure::Client(_) | RunFailure::Environment(_) => failure,
+    }
+}
+
+/// Adds the folder or file that artifacts could not be written to, or the path
+/// that leads elsewhere.
+pub fn of_artifacts(failure: Failure, error: &SaveError) -> Failure {
+    match error {
+        SaveError::NotAsked { path } | SaveError::UnsafePath { path } => {
+            failure.found(path.display())
+        }
+        _ => failure.file(error.path()),
+    }
+}
+
+/// The reason of a failed append, and what the system said of it.
+fn not_appended(failure: Failure, fault: &AppendFault) -> Failure {
+    let failure = failure.reason(fault.reason());
+    let (AppendFault::Seal(fault) | AppendFault::Evidence(fault)) = fault else {
+        return failure;
+    };
+    match fault.found_value() {
+        Some(found) => failure.found(plain(found)),
+        None => failure,
     }
 }
 
@@ -104,7 +104,7 @@ pub fn of_call(call: &CallFailure, embedded: bool) -> Failure {
     let text = match class {
         harness::Class::NotDispatched => format!(
             "refused before anything ran, reason {}: {call}",
-            call.not_dispatched().map_or("unknown", Reason::name)
+            call.not_dispatched().map_or("unknown", NotDispatched::name)
         ),
         harness::Class::Unreachable => format!("{call}; nothing was sent, nothing was run"),
         harness::Class::Request => format!("{call}; nothing was run"),
@@ -114,8 +114,12 @@ pub fn of_call(call: &CallFailure, embedded: bool) -> Failure {
         harness::Class::NotKept => format!("it ran and was not kept: {call}"),
         _ => format!("it may have run; do not send it again blindly: {call}"),
     };
-    let mut failure =
-        Failure::new(self::class(class), text, call_advice(call, embedded)).ran(ran(call.ran));
+    let mut failure = Failure::new(
+        self::class(class),
+        plain(&text),
+        call_advice(call, embedded),
+    )
+    .ran(ran(call.ran));
     if let Some(reason) = call.not_dispatched() {
         failure = failure.reason(reason.name());
     }
@@ -196,16 +200,7 @@ fn advice(failed: &RunFailure, facts: &Facts) -> String {
             "Take them away with chmod 600 {}, or give --shared-bundle if others may read it.",
             facts.bundle
         ),
-        RunFailure::Bundle(AppendFault::Evidence(fault)) => match fault.last_checkpoint() {
-            Some(line) => format!(
-                "Such a bundle cannot be continued. If a crash damaged it after line {line}, its \
-                 last checkpoint, cut it back to that line; otherwise start a new one with \
-                 --bundle FILE."
-            ),
-            None => "Such a bundle cannot be continued with this key. Start a new one with \
-                     --bundle FILE, or name the key that wrote it with --key."
-                .to_owned(),
-        },
+        RunFailure::Bundle(AppendFault::Evidence(fault)) => not_continued(fault),
         RunFailure::Bundle(AppendFault::Locked) => {
             "Another run holds the bundle's lock. Wait for it, or use another bundle.".to_owned()
         }
@@ -233,6 +228,24 @@ fn advice(failed: &RunFailure, facts: &Facts) -> String {
     }
 }
 
+fn not_continued(fault: &Fault) -> String {
+    match (fault.reason(), fault.last_checkpoint()) {
+        (_, Some(line)) => format!(
+            "Such a bundle cannot be continued. If a crash damaged it after line {line}, its last \
+             checkpoint, cut it back to that line; otherwise start a new one with --bundle FILE."
+        ),
+        (Reason::Signature(SignatureReason::OtherKey), None) => {
+            "A bundle is continued with the key that wrote it: name that with --key, or start a \
+             new one with --bundle FILE."
+                .to_owned()
+        }
+        _ => format!(
+            "Such a bundle cannot be continued; start a new one with --bundle FILE. {}",
+            refusal::cure(fault, &[])
+        ),
+    }
+}
+
 /// What became of a signed entry whose append failed.
 pub fn kept(error: &AppendError) -> String {
     let mut text = match &error.kept {
@@ -240,7 +253,11 @@ pub fn kept(error: &AppendError) -> String {
             "The signed entry, without a link, was kept in {}. Keep that file: it proves the run.",
             file.display()
         ),
-        Err(failed) => format!("The signed entry could not be kept either: {failed}."),
+        Err(failed) => format!(
+            "The signed entry could not be kept either ({}), so nothing proves this run. Give the \
+             bundle's directory room and permission before the next one.",
+            plain_words(failed)
+        ),
     };
     if let Cut::Failed(_) = error.cut {
         text += " The bundle may hold part of a line: verify it before the next run.";
@@ -254,29 +271,31 @@ fn call_advice(call: &CallFailure, embedded: bool) -> String {
             "Check the daemon's address and that it runs; then run it again."
         }
         (harness::Class::Request, _) => "Correct the request and run it again.",
-        (_, Some(Reason::Request)) => "Correct the request; another daemon refuses it too.",
-        (_, Some(Reason::Permission)) => {
+        (_, Some(NotDispatched::Request)) => "Correct the request; another daemon refuses it too.",
+        (_, Some(NotDispatched::Permission)) => {
             "Set PLIMSOLL_CALLER_TOKEN to a token this daemon knows, with the scope code:run, and \
              ask its operator about the grant profile."
         }
-        (_, Some(Reason::Protocol)) => {
+        (_, Some(NotDispatched::Protocol)) => {
             "This program speaks protocol 3. Use a daemon that serves it."
         }
-        (_, Some(Reason::Unsupported)) if embedded => {
+        (_, Some(NotDispatched::Unsupported)) if embedded => {
             "The wasm provider runs JavaScript snippets only. Use --provider docker where this \
              build has it, or a daemon with --daemon URL."
         }
-        (_, Some(Reason::Unsupported)) => "Another daemon, with another provider, may take it.",
-        (_, Some(Reason::Isolation)) => {
+        (_, Some(NotDispatched::Unsupported)) => {
+            "Another daemon, with another provider, may take it."
+        }
+        (_, Some(NotDispatched::Isolation)) => {
             "A daemon with a stronger provider may take it: name one with --daemon, or lower --floor."
         }
-        (_, Some(Reason::Capacity)) => {
+        (_, Some(NotDispatched::Capacity)) => {
             "Nothing ran, so it may be sent again: later, or to another daemon."
         }
-        (_, Some(Reason::Environment)) => {
+        (_, Some(NotDispatched::Environment)) => {
             "A daemon with approved software may take it. wasm states no software identity."
         }
-        (_, Some(Reason::Unknown)) => "Nothing ran. Ask the daemon's operator why.",
+        (_, Some(NotDispatched::Unknown)) => "Nothing ran. Ask the daemon's operator why.",
         (harness::Class::Unchecked, None) => {
             "The daemon, or something between, answered wrongly. Do not trust it before its \
              operator has explained why; the code may have run."
@@ -300,4 +319,17 @@ pub fn not_success(kind: Option<Kind>, summary: &str) -> Failure {
         "Its record is in the bundle. Look at its output above, or with --print escaped.",
     )
     .ran(Ran::Yes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain;
+
+    #[test]
+    fn numbers_of_system_errors_go_and_nothing_else() {
+        assert_eq!(plain("a (os error 2); b (os error 111)"), "a; b");
+        for kept in ["", "a", "a (os error x) b", "a (os error ", "(os error 2)"] {
+            assert_eq!(plain(kept), kept);
+        }
+    }
 }

@@ -1,27 +1,16 @@
 //! The flags of `run`, and the rules between them.
 
 use std::{
-    ffi::OsString,
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
-use plimsoll_client::{BaseUrl, Options, Token, Trust};
-use plimsoll_console::{
-    Class, Console, Failure,
-    files::{Dash, Inputs},
-    output, values,
-};
-use plimsoll_harness::{EmbeddedOptions, Target, embedded};
-use zeroize::Zeroizing;
+use plimsoll_console::{Failure, output, values};
 
 use super::usage;
+use crate::target::{self, Destination};
 
-/// Largest file of trust roots.
-const MOST_CA_BYTES: u64 = 4 << 20;
-/// The providers an embedded daemon can have in this build.
-const PROVIDERS: [&str; 1] = ["wasm"];
 /// Flags that say what a shorthand request asks.
 const SHORTHAND: [&str; 4] = ["floor", "software", "grant-profile", "trace-id"];
 /// Flags that go with a session alone.
@@ -50,9 +39,7 @@ pub enum Source {
 /// The flags that are not about the request itself.
 pub struct Form {
     pub source: Source,
-    pub daemon: Option<BaseUrl>,
-    pub ca_file: Option<PathBuf>,
-    pub provider: String,
+    pub destination: Destination,
     pub key: Option<PathBuf>,
     pub bundle: PathBuf,
     pub shared_bundle: bool,
@@ -136,21 +123,7 @@ pub fn define(command: Command) -> Command {
             "skip-binary",
             "Leave out files of the project that are not UTF-8, and list them",
         ))
-        .arg(text(
-            "daemon",
-            "URL",
-            "The daemon [default: one started for this run]",
-        ))
-        .arg(path(
-            "ca-file",
-            "FILE",
-            "The only trust roots for --daemon, as PEM",
-        ))
-        .arg(text(
-            "provider",
-            "NAME",
-            "The provider of the daemon started for this run [default: wasm]",
-        ))
+        .args(target::flags())
         .arg(path(
             "key",
             "FILE",
@@ -276,44 +249,17 @@ impl Form {
                 "Give one of them.",
             ));
         }
-        if given("daemon") && given("provider") {
-            return Err(usage(
-                "--provider is for the daemon that run starts itself",
-                "A daemon named with --daemon has its own provider. Leave out one of the two.",
-            ));
+        for flag in ["key", "bundle"] {
+            if one::<PathBuf>(matches, flag).is_some_and(|path| path.as_os_str() == "-") {
+                return Err(usage(
+                    &format!("--{flag} does not take - (standard input)"),
+                    "Name a file: it is read twice, locked or secret.",
+                ));
+            }
         }
-        if given("ca-file") && !given("daemon") {
-            return Err(usage(
-                "--ca-file goes with --daemon",
-                "Leave it out, or name the daemon.",
-            ));
-        }
-        let provider = one::<String>(matches, "provider").unwrap_or_else(|| "wasm".to_owned());
-        if !PROVIDERS.contains(&provider.as_str()) {
-            return Err(usage(
-                &format!("this build has no provider {provider} to start"),
-                &format!(
-                    "It has {}. Other providers run in a daemon of their own: name it with \
-                     --daemon.",
-                    PROVIDERS.join(", ")
-                ),
-            ));
-        }
-        let daemon = match one::<String>(matches, "daemon") {
-            Some(url) => Some(BaseUrl::parse(&url).map_err(|error| {
-                usage(
-                    &format!("--daemon: {error}"),
-                    "Give an absolute URL such as https://sandbox.example or \
-                     http://127.0.0.1:8746.",
-                )
-            })?),
-            None => None,
-        };
         Ok(Form {
             source,
-            daemon,
-            ca_file: one(matches, "ca-file"),
-            provider,
+            destination: Destination::read("run", matches)?,
             key: one(matches, "key"),
             bundle: one(matches, "bundle").unwrap_or_default(),
             shared_bundle: matches.get_flag("shared-bundle"),
@@ -327,32 +273,6 @@ impl Form {
             save_artifacts: one(matches, "save-artifacts"),
             require_success: matches.get_flag("require-success"),
         })
-    }
-
-    /// Where the request goes.
-    ///
-    /// # Errors
-    /// Class `config` or `io`.
-    pub fn target(&self, console: &Console) -> Result<Target, Failure> {
-        let Some(base) = &self.daemon else {
-            let options = EmbeddedOptions::new(&self.provider);
-            if let Some(other) = embedded::other_provider(&options.environment, &self.provider) {
-                console.note(&format!(
-                    "SANDBOX_PROVIDER names {}, which is no choice for run; it starts {}. Use \
-                     --provider or --daemon.",
-                    other.to_string_lossy(),
-                    self.provider
-                ));
-            }
-            return Ok(Target::Embedded(options));
-        };
-        let mut options = Options::new(base.clone());
-        options.token = caller_token()?;
-        if let Some(file) = &self.ca_file {
-            let pem = Inputs::new(console).read(file, Dash::Refused, MOST_CA_BYTES)?;
-            options.trust = Trust::Pem(pem);
-        }
-        Ok(Target::Remote(Box::new(options)))
     }
 }
 
@@ -390,23 +310,6 @@ fn source(matches: &ArgMatches) -> Result<Source, Failure> {
             "Give exactly one of REQUEST.json, --js, --file, --project, --session.",
         )),
     }
-}
-
-/// The bearer token for a remote daemon; never a flag, so that it is in no
-/// process list.
-fn caller_token() -> Result<Option<Token>, Failure> {
-    let Some(value) = std::env::var_os("PLIMSOLL_CALLER_TOKEN").filter(|v| !v.is_empty()) else {
-        return Ok(None);
-    };
-    let refused = || {
-        Failure::new(
-            Class::Config,
-            "PLIMSOLL_CALLER_TOKEN is no token: it is not visible ASCII, or too long",
-            "Set it to the token itself, without spaces or line breaks.",
-        )
-    };
-    let text = Zeroizing::new(OsString::into_string(value).map_err(|_| refused())?);
-    Token::new(&text).map(Some).map_err(|_| refused())
 }
 
 /// A path as messages name it.

@@ -10,19 +10,21 @@ use plimsoll_attestation::SigningKey;
 use plimsoll_client::{CancelToken, OpenSession};
 use plimsoll_console::{
     Class, Console, ExitCode, Failure,
-    files::{Dash, Inputs},
+    files::{Dash, Inputs, plain_words},
 };
 use plimsoll_harness::{
     Ledger, Prepared, RequestError, SessionPlan, Shorthand, Target,
+    files::ReadError,
     project::{ProjectError, Selection, What},
     request::{self, MAX_REQUEST_BYTES},
     run::Phase,
     session::{self, CallsError},
-    software,
+    software::{self, SoftwareError},
 };
-use plimsoll_wire::{Rule, Tier, json::JsonError, limits::MAX_CODE_BYTES, proto::RunRequest};
+use plimsoll_wire::{Rule, Tier, json::JsonError, proto::RunRequest};
 
 use super::{
+    failure::plain,
     flags::{Form, Source, all, name, one},
     usage,
 };
@@ -76,11 +78,47 @@ impl Calls {
     }
 }
 
+/// Flags whose values have a form of their own, which is judged with the flags.
+pub struct Rules {
+    software: Rule,
+    selection: Selection,
+}
+
+impl Rules {
+    /// Reads `--software`, `--exclude` and `--skip-binary`.
+    ///
+    /// # Errors
+    /// Class `usage`, `io` or `request`. Nothing was run.
+    pub fn of(matches: &ArgMatches) -> Result<Rules, Failure> {
+        let software = match one::<String>(matches, "software") {
+            Some(text) => software::parse(&text).map_err(|error| no_rule(&error))?,
+            None => Rule::default(),
+        };
+        let exclude = all(matches, "exclude");
+        let selection =
+            Selection::new(&exclude, matches.get_flag("skip-binary")).map_err(|error| {
+                usage(
+                    &format!("--exclude: {error}"),
+                    "Give a glob pattern such as 'node_modules/**' or '*.png'.",
+                )
+            })?;
+        Ok(Rules {
+            software,
+            selection,
+        })
+    }
+}
+
 /// Reads and checks everything that will be sent.
 ///
 /// # Errors
 /// Class `request` (exit 1), or `io` and `usage` (exit 2). Nothing was run.
-pub fn read(console: &Console, form: &Form, matches: &ArgMatches) -> Result<Input, Failure> {
+pub fn read(
+    console: &Console,
+    form: &Form,
+    rules: Rules,
+    matches: &ArgMatches,
+) -> Result<Input, Failure> {
     let mut inputs = Inputs::new(console);
     if form.source == Source::Request {
         let file: PathBuf = one(matches, "request").unwrap_or_default();
@@ -96,26 +134,17 @@ pub fn read(console: &Console, form: &Form, matches: &ArgMatches) -> Result<Inpu
         }));
     }
     let floor = one::<String>(matches, "floor").and_then(|tier| Tier::parse(&tier));
-    let rule = match one::<String>(matches, "software") {
-        Some(text) => software::parse(&text).map_err(|error| {
-            usage(
-                &format!("--software: {error}"),
-                "Give exact:ID, or approved:FILE with one identity a line.",
-            )
-        })?,
-        None => Rule::default(),
-    };
     let wait = form
         .wait
         .unwrap_or_else(|| request::default_wait(form.timeout));
     if form.source == Source::Session {
-        return session_calls(&mut inputs, form, matches, floor, rule, wait);
+        return session_calls(&mut inputs, form, matches, floor, rules.software, wait);
     }
-    let source = source(&mut inputs, form, matches)?;
+    let source = source(&mut inputs, form, rules.selection, matches)?;
     let shorthand = Shorthand {
         source,
         floor,
-        software: rule,
+        software: rules.software,
         grant_profile: one(matches, "grant-profile").unwrap_or_default(),
         trace_id: one(matches, "trace-id").unwrap_or_default(),
         budget: form.timeout,
@@ -134,23 +163,19 @@ pub fn read(console: &Console, form: &Form, matches: &ArgMatches) -> Result<Inpu
 fn source(
     inputs: &mut Inputs<'_>,
     form: &Form,
+    selection: Selection,
     matches: &ArgMatches,
 ) -> Result<request::Source, Failure> {
     Ok(match form.source {
         Source::File => {
             let file: PathBuf = one(matches, "file").unwrap_or_default();
-            let limit = MAX_CODE_BYTES as u64;
+            // Read further than code may be long: how long it may be is the request's rule.
+            let limit = MAX_REQUEST_BYTES as u64;
             request::Source::File(inputs.read(&file, Dash::Allowed, limit)?)
         }
         Source::Project => request::Source::Project {
             folder: one(matches, "project").unwrap_or_default(),
-            selection: Selection::new(&all(matches, "exclude"), matches.get_flag("skip-binary"))
-                .map_err(|error| {
-                    usage(
-                        &format!("--exclude: {error}"),
-                        "Give a glob pattern such as 'node_modules/**' or '*.png'.",
-                    )
-                })?,
+            selection,
             steps: all(matches, "step"),
             artifacts: all(matches, "artifact"),
         },
@@ -201,6 +226,31 @@ fn session_calls(
     }))
 }
 
+fn no_rule(error: &SoftwareError) -> Failure {
+    let form = "Give exact:ID, or approved:FILE with one identity a line.";
+    let of = |class, fact: String| Failure::new(class, format!("{fact}{NOTHING_RAN}"), form);
+    match error {
+        SoftwareError::File { path, error } => {
+            let reason = match error {
+                ReadError::Io(error) => plain_words(error),
+                other => other.to_string(),
+            };
+            let fact = format!("the file of identities cannot be read: {reason}");
+            of(Class::Io, fact).file(path)
+        }
+        SoftwareError::Form => usage(&format!("--software: {error}"), form),
+        SoftwareError::NotUtf8 { path } => of(Class::Request, error.to_string()).file(path),
+        SoftwareError::Rule(refusal) => {
+            let failure = of(Class::Request, format!("--software: {refusal}"));
+            if refusal.member.is_empty() {
+                failure
+            } else {
+                failure.member(refusal.member.clone())
+            }
+        }
+    }
+}
+
 fn refused(error: &RequestError, place: Option<&Path>) -> Failure {
     let advice = match error {
         RequestError::Json(JsonError::Unknown { .. }) => {
@@ -232,7 +282,8 @@ fn refused(error: &RequestError, place: Option<&Path>) -> Failure {
     } else {
         Class::Request
     };
-    let mut failure = Failure::new(class, format!("{error}{NOTHING_RAN}"), advice);
+    let fact = plain(&error.to_string());
+    let mut failure = Failure::new(class, format!("{fact}{NOTHING_RAN}"), advice);
     let at = match error {
         RequestError::Project(
             ProjectError::Binary { path }

@@ -1,6 +1,6 @@
 //! `run`: code in a sandbox, its record checked and signed into a bundle.
 
-mod failure;
+pub mod failure;
 mod flags;
 mod input;
 mod json;
@@ -8,20 +8,17 @@ mod session;
 mod show;
 
 use clap::ArgMatches;
-use plimsoll_attestation::SigningKey;
 use plimsoll_client::CancelToken;
 use plimsoll_console::{
-    Console, Errors, ExitCode, Failure, JsonObject, Stream, escape,
+    Console, Errors, ExitCode, Failure, JsonObject, Ran, Stream, escape,
     help::Sections,
     output::Stop,
     progress::{Measure, Progress},
     signals::Interrupts,
 };
-use plimsoll_harness::{
-    Ledger, LoadedKey, Locations, RunPlan, Stopped, Target, default_key, run::Phase,
-};
+use plimsoll_harness::{Ledger, LoadedKey, RunPlan, Stopped, Target, run::Phase};
 
-use crate::cli::Entry;
+use crate::{cli::Entry, signing};
 use input::{Input, Plan};
 
 pub const ENTRY: Entry = Entry {
@@ -113,25 +110,29 @@ fn prepared(console: &Console, matches: &ArgMatches, interrupts: &Interrupts) ->
         Ok(form) => form,
         Err(failure) => return stop(failure),
     };
-    no_core_dumps();
+    let rules = match input::Rules::of(matches) {
+        Ok(rules) => rules,
+        Err(failure) => return stop(failure),
+    };
     let key = match signing_key(console, &form) {
         Ok(key) => key,
         Err(failure) => return stop(failure),
     };
-    let input = match input::read(console, &form, matches) {
+    let input = match input::read(console, &form, rules, matches) {
         Ok(input) => input,
         Err(failure) => return stop(failure),
     };
-    let target = match form.target(console) {
+    let target = match form.destination.target(console) {
         Ok(target) => target,
         Err(failure) => return stop(failure),
     };
-    let runtime = match tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-    {
+    let runtime = match crate::runtime::start() {
         Ok(runtime) => runtime,
-        Err(error) => return stop(failure::environment(&error.to_string())),
+        Err(error) => {
+            return stop(failure::environment(&plimsoll_console::files::plain_words(
+                &error,
+            )));
+        }
     };
     let cancel = CancelToken::new();
     let token = cancel.clone();
@@ -160,6 +161,8 @@ fn prepared(console: &Console, matches: &ArgMatches, interrupts: &Interrupts) ->
                 },
                 &mut (),
             ));
+            // A name that is still being looked up must not be waited for.
+            runtime.shutdown_background();
             drop(progress);
             warn_of_killed(console, report.embedded.as_ref());
             match report.result {
@@ -176,6 +179,8 @@ fn prepared(console: &Console, matches: &ArgMatches, interrupts: &Interrupts) ->
                 plan.with(target, &key.key, &ledger, cancel, &on_phase),
                 &mut (),
             ));
+            // A name that is still being looked up must not be waited for.
+            runtime.shutdown_background();
             drop(progress);
             warn_of_killed(console, report.embedded.as_ref());
             session::concluded(console, &form, &facts, &report)
@@ -201,39 +206,22 @@ impl Facts {
 }
 
 fn signing_key(console: &Console, form: &flags::Form) -> Result<LoadedKey, Failure> {
-    let variable = std::env::var_os(default_key::KEY_VARIABLE);
-    let loaded = default_key::load(
-        form.key.as_deref(),
-        variable,
-        &Locations::from_environment(),
-        true,
-    )
-    .map_err(|error| failure::of_key(&error))?;
-    if let Some(created) = &loaded.created {
-        console.note(&format!(
-            "made the signing key {} in {}; whoever holds that file can sign as you. Give a copy \
-             of {} to those who verify.",
-            key_id(&loaded.key),
-            created.key.display(),
-            created.public.display()
-        ));
-    }
-    Ok(loaded)
+    signing::key(console, form.key.as_deref(), true, "nothing was run")
+        .map_err(|failure| failure.ran(Ran::No))
 }
 
-fn key_id(key: &SigningKey) -> &str {
-    key.public().id()
-}
-
-fn show_phase(progress: &Progress, phase: Phase) {
+/// Names what is being done.
+pub fn show_phase(progress: &Progress, phase: Phase) {
     progress.phase(match phase {
         Phase::StartingDaemon => "starting daemon",
         Phase::WaitingForTheRun => "waiting for the run",
         Phase::Signing => "signing",
+        Phase::WaitingForTheLock => "waiting for the bundle's lock",
     });
 }
 
-fn warn_of_killed(console: &Console, stopped: Option<&Stopped>) {
+/// Says so when the embedded daemon had to be killed.
+pub fn warn_of_killed(console: &Console, stopped: Option<&Stopped>) {
     if let Some(stopped) = stopped.filter(|stopped| stopped.killed) {
         let last = stopped.last.as_deref().unwrap_or("it logged nothing");
         console.warning(&format!(
@@ -242,14 +230,4 @@ fn warn_of_killed(console: &Console, stopped: Option<&Stopped>) {
             escape::line_cut(last, 300)
         ));
     }
-}
-
-/// A core dump would hold the private key.
-fn no_core_dumps() {
-    let none = rustix::process::Rlimit {
-        current: Some(0),
-        maximum: Some(0),
-    };
-    // Where it cannot be lowered it is not ours to raise; nothing is lost.
-    let _ = rustix::process::setrlimit(rustix::process::Resource::Core, none);
 }

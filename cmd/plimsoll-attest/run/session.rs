@@ -47,11 +47,11 @@ pub fn concluded(
         } else {
             "not closed"
         };
+        let recorded = report.appended.as_ref().map_or(0, |_| calls.len());
         let _ = console.print(&format!(
-            "session {short}… on {} ({}): {} calls recorded, {end}\n",
+            "session {short}… on {} ({}): {recorded} calls recorded, {end}\n",
             escape::line(&opened.provider),
-            escape::line(&opened.isolation),
-            calls.len()
+            escape::line(&opened.isolation)
         ));
     }
     for (call, shown) in report.calls.iter().zip(&calls) {
@@ -148,8 +148,7 @@ fn failures(report: &SessionReport, facts: &Facts) -> Vec<Failure> {
             SessionProblem::Close(call) => not_kept(
                 "close",
                 &format!("the session's close did not check and is not signed: {call}"),
-                "The session stands open in the bundle, which cannot be continued. Start a new \
-                 one with --bundle FILE.",
+                &not_appended(report),
             ),
             SessionProblem::Sign(fault) => not_kept(
                 "sign",
@@ -180,8 +179,21 @@ fn failures(report: &SessionReport, facts: &Facts) -> Vec<Failure> {
     failures
 }
 
+/// What became of a session that was not closed.
+fn not_appended(report: &SessionReport) -> String {
+    let nothing = "Nothing of the session is in the bundle, which can be continued.";
+    match &report.left {
+        Some(file) => format!(
+            "{nothing} Its signed calls, without links, were kept in {}. Keep that file: it proves \
+             them.",
+            file.display()
+        ),
+        None => nothing.to_owned(),
+    }
+}
+
 fn not_kept(reason: &str, fact: &str, advice: &str) -> Failure {
-    Failure::new(Class::NotKept, fact, advice)
+    Failure::new(Class::NotKept, failure::plain(fact), advice)
         .reason(reason)
         .ran(Ran::Yes)
 }

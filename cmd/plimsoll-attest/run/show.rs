@@ -28,6 +28,11 @@ pub const QUALIFIED: &str = "stated by the daemon; not hardware attestation";
 /// Shows a recorded run and gives its exit code.
 pub fn recorded(console: &Console, form: &Form, facts: &Facts, recorded: &Recorded) -> ExitCode {
     let checked = &recorded.checked;
+    console.if_output_is_lost(format!(
+        "It ran, and its record is in {}, line {}: do not run it again just to see its output.",
+        facts.bundle,
+        recorded.line()
+    ));
     let mut object = json::recorded(
         facts,
         checked,
@@ -176,11 +181,13 @@ fn raw(console: &Console, lines: &[String], response: &RunResponse) {
 }
 
 fn not_saved(error: &SaveError) -> Failure {
-    Failure::new(
-        Class::Io,
-        format!("it ran and is recorded; its artifacts were not all written: {error}"),
-        "The artifacts are in the bundle. Choose another directory and take them from there.",
+    let fact = format!("it ran and is recorded; its artifacts were not written: {error}");
+    let failure = Failure::new(
+        Class::NotKept,
+        failure::plain(&fact),
+        "Nothing partial is left, and the bundle holds what the daemon returned: inspect shows it.",
     )
-    .exit(ExitCode::Refused)
-    .ran(Ran::Yes)
+    .reason("artifacts")
+    .ran(Ran::Yes);
+    failure::of_artifacts(failure, error)
 }

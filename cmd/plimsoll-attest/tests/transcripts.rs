@@ -12,3 +12,14 @@ fn evidence() {
 fn small_commands() {
     trycmd::TestCases::new().case("tests/transcripts/small-*.trycmd");
 }
+
+/// What `run` refuses before anything is sent. The key is the published one of
+/// the vectors, so that none is made and none of the caller's is used.
+#[cfg(all(feature = "run", feature = "wasm"))]
+#[test]
+fn run() {
+    const KEY: &str = include_str!("../../../testdata/vectors/own-mixed.key");
+    trycmd::TestCases::new()
+        .env("PLIMSOLL_ATTEST_KEY", KEY)
+        .case("tests/transcripts/run-*.trycmd");
+}

@@ -3,7 +3,9 @@
 
 use std::{
     error::Error,
+    fmt,
     io::{self, Write},
+    ops::ControlFlow,
     path::Path,
     time::Duration,
 };
@@ -17,7 +19,7 @@ use super::{
     rescue,
     seal::SignedEntry,
     verify::Verification,
-    visitor::Visitor,
+    visitor::{SeenLine, Visitor},
     writer::{BundleWriter, Position},
 };
 use crate::key::SigningKey;
@@ -31,13 +33,30 @@ pub const LOCK_WAIT: Duration = Duration::from_secs(120);
 const MAX_REOPENS: usize = 16;
 
 /// How a bundle file may be used.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Default)]
 pub struct Options<'s> {
     /// Append although group or others have permissions on the file.
     pub shared: bool,
     /// Fingerprint of a session this run opened and is still writing: its close
     /// may be missing. Any other open session refuses the bundle.
     pub open_session: Option<&'s str>,
+    /// How far the bundle reached when it was checked before the run: an append
+    /// to a bundle that has no longer those lines is refused. `None` takes the
+    /// bundle as it is found.
+    pub continues: Option<Position>,
+    /// Asked each time before the lock is waited for again, with the time
+    /// waited so far; a break gives the append up. It must not block.
+    pub while_locked: Option<&'s dyn Fn(Duration) -> ControlFlow<()>>,
+}
+
+impl fmt::Debug for Options<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("shared", &self.shared)
+            .field("open_session", &self.open_session)
+            .field("continues", &self.continues)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Sees the bundle as it is verified, and may refuse it as a whole: an anchor
@@ -71,8 +90,11 @@ pub struct Appended {
 }
 
 /// Whether a run may append to this file later: regular, private unless
-/// shared, whole under the key. Takes no lock and changes nothing. `None` for
-/// an absent or empty file.
+/// shared, writable, whole under the key. Takes no lock and changes nothing.
+/// `None` for an absent or empty file.
+///
+/// A symbolic link to a bundle is a bundle; one that leads nowhere is refused,
+/// since no new file is made where a link points.
 ///
 /// # Errors
 /// [`AppendFault`]; nothing was run.
@@ -84,9 +106,12 @@ pub fn check<D: Disk>(
     guard: &mut impl Guard,
 ) -> Result<Option<Report>, AppendFault> {
     let report = match disk.open_to_read(path).map_err(AppendFault::Open)? {
+        None if disk.is_link(path).map_err(AppendFault::Open)? => return Err(AppendFault::Link),
         None => None,
         Some(mut file) => {
             usable(&file.facts().map_err(AppendFault::Open)?, options)?;
+            // Code must not run when its record is known to find no place.
+            disk.can_write(path).map_err(AppendFault::Open)?;
             continued(&mut file, key, options, guard)?
         }
     };
@@ -115,7 +140,7 @@ pub fn append<D: Disk>(
     attempt.map_err(|(fault, cut)| AppendError {
         fault,
         cut,
-        kept: rescue::keep(disk, path, entries),
+        kept: rescue::keep_aside(disk, path, entries),
     })
 }
 
@@ -150,6 +175,41 @@ fn continued(
         .map_err(AppendFault::Evidence)
 }
 
+/// Sees whether the last line of a bundle as it was is still there. Each line
+/// names the one before by digest, so with it all before it are the same.
+struct Held {
+    was: Position,
+    digest: Option<Digest>,
+}
+
+impl Held {
+    fn new(was: Option<Position>) -> Self {
+        Held {
+            was: was.unwrap_or_default(),
+            digest: None,
+        }
+    }
+
+    fn check(&self, now: Option<&Report>) -> Result<(), AppendFault> {
+        let (had, has) = (self.was.lines(), now.map_or(0, |report| report.lines));
+        if has < had {
+            return Err(AppendFault::Shrunk { had, has });
+        }
+        if self.digest != self.was.last_line() {
+            return Err(AppendFault::Rewritten { line: had });
+        }
+        Ok(())
+    }
+}
+
+impl Visitor for Held {
+    fn line(&mut self, line: &SeenLine) {
+        if line.number == self.was.lines() {
+            self.digest = Some(line.digest);
+        }
+    }
+}
+
 /// A bundle file whose lock is held and whose lines verified.
 struct OpenBundle<'k, F> {
     file: F,
@@ -167,8 +227,10 @@ impl<'k, F: BundleFile> OpenBundle<'k, F> {
         options: Options<'_>,
         guard: &mut impl Guard,
     ) -> Result<Self, AppendFault> {
-        let (mut file, created) = Self::locked(disk, path, options)?;
-        let report = continued(&mut file, key, options, guard)?;
+        let mut held = Held::new(options.continues);
+        let (mut file, created) = Self::locked(disk, path, options, &held)?;
+        let report = continued(&mut file, key, options, &mut (&mut *guard, &mut held))?;
+        held.check(report.as_ref())?;
         guard.allow(report.as_ref()).map_err(AppendFault::Guard)?;
         // A writer that ignores the lock would show as another length.
         let length = file.facts().map_err(AppendFault::Open)?.length;
@@ -191,16 +253,31 @@ impl<'k, F: BundleFile> OpenBundle<'k, F> {
         disk: &D,
         path: &Path,
         options: Options<'_>,
+        held: &Held,
     ) -> Result<(F, bool), AppendFault> {
-        let end = disk.instant() + LOCK_WAIT;
+        let start = disk.instant();
         let mut made = false;
         for _ in 0..MAX_REOPENS {
+            if disk.facts(path).map_err(AppendFault::Open)?.is_none() {
+                // Nothing is made in place of what was there.
+                held.check(None)?;
+                if disk.is_link(path).map_err(AppendFault::Open)? {
+                    return Err(AppendFault::Link);
+                }
+            }
             let (file, created) = disk.open_to_append(path).map_err(AppendFault::Open)?;
             made |= created;
             usable(&file.facts().map_err(AppendFault::Open)?, options)?;
             while !file.try_lock().map_err(AppendFault::Open)? {
-                if disk.instant() >= end {
+                let waited = disk.instant().saturating_duration_since(start);
+                if waited >= LOCK_WAIT {
                     return Err(AppendFault::Locked);
+                }
+                if options
+                    .while_locked
+                    .is_some_and(|go_on| go_on(waited).is_break())
+                {
+                    return Err(AppendFault::GivenUp);
                 }
                 disk.wait(LOCK_POLL);
             }

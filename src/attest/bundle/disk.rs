@@ -3,7 +3,7 @@
 
 use std::{
     fs::{File, OpenOptions, TryLockError},
-    io::{self, BufRead, BufReader, Seek as _, SeekFrom, Write as _},
+    io::{self, BufRead, BufReader, Read as _, Seek as _, SeekFrom, Write as _},
     path::Path,
     time::{Duration, Instant, SystemTime},
 };
@@ -41,6 +41,16 @@ pub trait BundleFile {
     /// # Errors
     /// As the system says.
     fn read(&mut self) -> io::Result<impl BufRead>;
+
+    /// Reads from an offset on.
+    ///
+    /// # Errors
+    /// As the system says.
+    fn read_from(&mut self, offset: u64) -> io::Result<impl BufRead> {
+        let mut source = self.read()?;
+        io::copy(&mut (&mut source).take(offset), &mut io::sink())?;
+        Ok(source)
+    }
 
     /// Writes at `length`, the end as the caller knows it.
     ///
@@ -84,6 +94,63 @@ pub trait Disk {
     /// # Errors
     /// As the system says.
     fn create_new(&self, path: &Path) -> io::Result<Self::File>;
+
+    /// Makes a new file that everyone may read, mode 0644 under the process's
+    /// mask, never opening an existing one.
+    ///
+    /// # Errors
+    /// As the system says.
+    fn create_new_public(&self, path: &Path) -> io::Result<Self::File> {
+        self.create_new(path)
+    }
+
+    /// Gives a file another name, in place of what has that name.
+    ///
+    /// # Errors
+    /// As the system says.
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        std::fs::rename(from, to)
+    }
+
+    /// Gives a file a second name, which must be free.
+    ///
+    /// # Errors
+    /// As the system says.
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        std::fs::hard_link(from, to)
+    }
+
+    /// Removes a file.
+    ///
+    /// # Errors
+    /// As the system says.
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        std::fs::remove_file(path)
+    }
+
+    /// Whether a path is a symbolic link, whatever that leads to.
+    ///
+    /// # Errors
+    /// As the system says.
+    fn is_link(&self, path: &Path) -> io::Result<bool> {
+        match std::fs::symlink_metadata(path) {
+            Ok(metadata) => Ok(metadata.is_symlink()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether an existing file can be opened to write; changes nothing. Asked
+    /// of the system itself: permission bits do not tell of a read-only mount,
+    /// an immutable file or an access list.
+    ///
+    /// # Errors
+    /// Why not, as the system says.
+    fn can_write(&self, path: &Path) -> io::Result<()> {
+        quiet(OpenOptions::new().read(true).write(true))
+            .open(path)
+            .map(drop)
+    }
 
     /// Facts about what a path names now; `None` when it names nothing.
     ///
@@ -157,6 +224,12 @@ impl Disk for OsDisk {
             .map(OsFile)
     }
 
+    fn create_new_public(&self, path: &Path) -> io::Result<OsFile> {
+        mode(OpenOptions::new().read(true).write(true), 0o644)
+            .open(path)
+            .map(OsFile)
+    }
+
     fn facts(&self, path: &Path) -> io::Result<Option<Facts>> {
         match std::fs::metadata(path) {
             Ok(metadata) => Ok(Some(facts(&metadata))),
@@ -195,7 +268,11 @@ impl BundleFile for OsFile {
     }
 
     fn read(&mut self) -> io::Result<impl BufRead> {
-        self.0.seek(SeekFrom::Start(0))?;
+        self.read_from(0)
+    }
+
+    fn read_from(&mut self, offset: u64) -> io::Result<impl BufRead> {
+        self.0.seek(SeekFrom::Start(offset))?;
         Ok(BufReader::with_capacity(64 << 10, &self.0))
     }
 
@@ -225,12 +302,19 @@ fn quiet(options: &mut OpenOptions) -> &mut OpenOptions {
 }
 
 fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+    mode(options, 0o600)
+}
+
+/// For a new file with these permission bits, where the system has any.
+fn mode(options: &mut OpenOptions, bits: u32) -> &mut OpenOptions {
     options.create_new(true);
     #[cfg(unix)]
     {
         use std::os::unix::fs::OpenOptionsExt as _;
-        options.mode(0o600);
+        options.mode(bits);
     }
+    #[cfg(not(unix))]
+    let _ = bits;
     options
 }
 

@@ -6,8 +6,8 @@ use plimsoll_wire::ids::is_hex_digest;
 
 use super::{
     examine::{Content, Exchange, Linked},
+    order::{chain_fields, in_record},
     reader::LineReader,
-    verify::{chain_fields, in_record},
     visitor::Call,
 };
 use crate::{

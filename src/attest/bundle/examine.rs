@@ -9,7 +9,10 @@ use plimsoll_record::{
     VERSION_OLD, VERSION_UNANSWERED,
     check::{self, RecordError},
 };
-use plimsoll_wire::proto::{self, Message, RunRecord, RunRequest, RunResponse};
+use plimsoll_wire::{
+    Kind,
+    proto::{self, Message, RunRecord, RunRequest, RunResponse},
+};
 
 use crate::{
     fault::{Fault, LinkReason, SignatureReason, StoredReason},
@@ -170,6 +173,14 @@ fn exchange(line: Line<'_>, record: RunRecord) -> Result<Exchange, Fault> {
         StoredReason::ResponseMissing,
         StoredReason::ResponseDecode,
     )?;
+    // What no client accepts: a result that answers another question.
+    check::kinds(&request, &response).map_err(|error| {
+        let name = |kind: Option<Kind>| kind.map_or("none", Kind::name);
+        Fault::new(StoredReason::ResultKind)
+            .in_member("response")
+            .expected(name(error.asked))
+            .found(name(error.got))
+    })?;
     let inner = check::answer(&request, &response).map_err(|error| stored(&error))?;
     if let Some((field, signed, found)) = first_difference(&record, inner) {
         return Err(Fault::new(StoredReason::RecordDiffers)

@@ -27,6 +27,46 @@ pub struct RawLine<'a> {
     pub bytes: &'a [u8],
 }
 
+/// Most lines of a batch.
+pub(super) const MAX_BATCH_LINES: usize = 64;
+
+/// Lines that are read and worked on together.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    bytes: Vec<u8>,
+    /// Where each line ends, its newline included.
+    ends: Vec<usize>,
+}
+
+impl Batch {
+    /// The lines without their newlines.
+    pub(super) fn lines(&self) -> impl Iterator<Item = &[u8]> {
+        let mut start = 0;
+        self.ends.iter().map(move |end| {
+            let line = self.bytes.get(start..end - 1).unwrap_or_default();
+            start = *end;
+            line
+        })
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Bytes of its lines.
+    pub(super) fn length(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// The batch without its lines, for reuse; `None` when it takes more memory
+    /// than an ordinary one.
+    pub(super) fn emptied(mut self, ordinary: usize) -> Option<Self> {
+        self.bytes.clear();
+        self.ends.clear();
+        (self.bytes.capacity() <= ordinary.saturating_mul(4)).then_some(self)
+    }
+}
+
 impl<R: BufRead> LineReader<R> {
     /// Reads from the start of a bundle.
     pub fn new(source: R) -> Self {
@@ -61,21 +101,61 @@ impl<R: BufRead> LineReader<R> {
         }
         self.number = number;
         let Some((b'\n', bytes)) = self.buffer.split_last() else {
-            let reason = if length == MAX_LINE_BYTES {
-                LineReason::TooLong
-            } else {
-                LineReason::NoNewline
-            };
-            return Err(Fault::new(reason)
-                .at_line(number)
-                .over_bytes(0..length)
-                .shifted(self.offset));
+            return Err(self.unended(length));
         };
         Ok(Some(RawLine {
             number,
             offset: self.offset,
             bytes,
         }))
+    }
+
+    /// Reads whole lines into an empty batch, until it holds `bytes` bytes or
+    /// [`MAX_BATCH_LINES`] lines. `false` at the end of the file.
+    ///
+    /// # Errors
+    /// As [`LineReader::next_line`], for a line after those in the batch.
+    pub(super) fn fill(&mut self, batch: &mut Batch, bytes: usize) -> Result<bool, Fault> {
+        self.offset = self.offset.saturating_add(self.buffer.len() as u64);
+        // A first line may be 64 MiB; its memory is not kept beside the batches.
+        self.buffer = Vec::new();
+        loop {
+            let start = batch.bytes.len();
+            let number = self.number.saturating_add(1);
+            let length = (&mut self.source)
+                .take(MAX_LINE_BYTES as u64)
+                .read_until(b'\n', &mut batch.bytes)
+                .map_err(|error| {
+                    batch.bytes.truncate(start);
+                    Fault::io(&error).at_line(number)
+                })?;
+            if length == 0 {
+                return Ok(false);
+            }
+            self.number = number;
+            if !batch.bytes.ends_with(b"\n") {
+                batch.bytes.truncate(start);
+                return Err(self.unended(length));
+            }
+            self.offset = self.offset.saturating_add(length as u64);
+            batch.ends.push(batch.bytes.len());
+            if batch.bytes.len() >= bytes || batch.ends.len() == MAX_BATCH_LINES {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// The refusal of the line just read, which has no newline.
+    fn unended(&self, length: usize) -> Fault {
+        let reason = if length == MAX_LINE_BYTES {
+            LineReason::TooLong
+        } else {
+            LineReason::NoNewline
+        };
+        Fault::new(reason)
+            .at_line(self.number)
+            .over_bytes(0..length)
+            .shifted(self.offset)
     }
 
     /// Lines read so far.

@@ -1,4 +1,4 @@
-//! The side file that keeps a signed entry when its bundle cannot take it.
+//! The side file that keeps signed entries when their bundle cannot take them.
 
 use std::{
     ffi::OsString,
@@ -15,25 +15,41 @@ use super::{
 /// How many names are tried; each has 32 random bits.
 const TRIES: usize = 8;
 
-/// Writes the entries, without links, to a new file beside the bundle, with
-/// mode 0600 and synced. The code they record ran: losing them would lose its
-/// evidence.
-pub(super) fn keep<D: Disk>(
+/// Writes the entries, without links, to a new side file and syncs it. The code
+/// they record ran: losing them would lose its evidence.
+///
+/// # Errors
+/// As the system says; no part of the file is left.
+pub fn keep_aside<D: Disk>(
     disk: &D,
     bundle: &Path,
     entries: &[SignedEntry],
 ) -> io::Result<PathBuf> {
     let text: String = entries.iter().map(SignedEntry::to_unlinked_line).collect();
+    let (path, mut file) = create_side_file(disk, bundle)?;
+    let kept = file.append(0, text.as_bytes()).and_then(|()| file.sync());
+    if let Err(error) = kept {
+        // Part of an entry proves nothing, and nobody would be told of it.
+        let _ = disk.remove(&path);
+        return Err(error);
+    }
+    // The file is there and whole. Where its name cannot be synced too, only a
+    // crash could still lose it: no reason to throw it away.
+    let _ = disk.sync_directory_of(&path);
+    Ok(path)
+}
+
+/// Makes an empty side file beside the bundle, mode 0600, under a new name:
+/// `<bundle>.unsealed-<UTC time>-<8 hex digits>.jsonl`.
+///
+/// # Errors
+/// As the system says.
+pub fn create_side_file<D: Disk>(disk: &D, bundle: &Path) -> io::Result<(PathBuf, D::File)> {
     let mut last = io::Error::from(io::ErrorKind::AlreadyExists);
     for _ in 0..TRIES {
         let path = name(bundle, disk.now())?;
         match disk.create_new(&path) {
-            Ok(mut file) => {
-                file.append(0, text.as_bytes())?;
-                file.sync()?;
-                disk.sync_directory_of(&path)?;
-                return Ok(path);
-            }
+            Ok(file) => return Ok((path, file)),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => last = error,
             Err(error) => return Err(error),
         }

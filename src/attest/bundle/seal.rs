@@ -9,6 +9,7 @@ use plimsoll_record::{
     check::{self, RecordError},
 };
 use plimsoll_wire::{
+    Kind,
     ids::is_hex_digest,
     proto::{Message, RunRecord, RunRequest, RunResponse},
 };
@@ -34,9 +35,17 @@ impl Entry {
     /// form. Its record is the one in the response.
     ///
     /// # Errors
-    /// Class `bundle`: the record does not check, is of version 1, or its place
-    /// in a session is not well-formed.
+    /// Class `bundle`: the result is of another kind than the request, the
+    /// record does not check, is of version 1, or its place in a session is not
+    /// well-formed.
     pub fn answered(request: &RunRequest, response: &RunResponse) -> Result<Self, Fault> {
+        check::kinds(request, response).map_err(|error| {
+            let name = |kind: Option<Kind>| kind.map_or("none", Kind::name);
+            Fault::new(SealReason::Record)
+                .in_member("result")
+                .expected(name(error.asked))
+                .found(name(error.got))
+        })?;
         let record = check::answer(request, response).map_err(|error| unchecked(&error))?;
         if record.version != VERSION_ANSWERED {
             return Err(version(record.version));

@@ -2,23 +2,35 @@
 
 use std::{collections::HashMap, io::BufRead};
 
-use plimsoll_record::Digest;
-use plimsoll_wire::{ids::is_hex_digest, proto::RunRecord};
-
 use super::{
     examine::{Content, Examined, Exchange, Linked},
-    reader::LineReader,
+    order::fingerprint_bytes,
+    parallel,
     report::{Report, SessionReport},
     visitor::{Call, SeenLine, Visitor},
 };
 use crate::{
-    fault::{ChainReason, Fault, IncompleteReason, LinkReason, SignatureReason},
+    fault::{ChainReason, Fault, IncompleteReason, SignatureReason},
     key::PublicKey,
-    statement::SessionClose,
 };
+
+/// How the work of a verification is done. No choice changes a verdict, the
+/// line it names or the order of what a visitor sees.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct VerifyOptions {
+    /// Threads that check lines; `None` for as many as the machine runs at
+    /// once. One works on the caller's thread alone.
+    pub threads: Option<usize>,
+    /// Bytes of lines that are handed to a thread together; `None` for 128 KiB.
+    /// A line longer than that goes alone.
+    pub batch_bytes: Option<usize>,
+}
 
 /// Verifies a bundle under one of `keys`: the one whose ID line 1's link names.
 /// The visitor sees each call, close and line in the same pass.
+///
+/// All cores take part. Memory is bounded whatever the bundle's length: some
+/// MiB of lines are held at once, and one line may be 64 MiB.
 ///
 /// A bundle that verifies and holds no call is no fault here: see
 /// [`Report::records`].
@@ -31,15 +43,36 @@ pub fn verify(
     keys: &[PublicKey],
     visitor: &mut impl Visitor,
 ) -> Result<Report, Fault> {
-    Verification::new(keys).run(source, visitor)
+    verify_with(source, keys, VerifyOptions::default(), visitor)
 }
+
+/// [`verify`] with a choice of threads.
+///
+/// # Errors
+/// As [`verify`].
+pub fn verify_with(
+    source: impl BufRead,
+    keys: &[PublicKey],
+    options: VerifyOptions,
+    visitor: &mut impl Visitor,
+) -> Result<Report, Fault> {
+    let mut verification = Verification::new(keys);
+    verification.read_with(source, options, visitor)?;
+    verification.finish()
+}
+
+/// Lines after which a key's multiples are worth making.
+const PREPARE_AFTER: u64 = 32;
 
 /// A verification in progress: takes lines in order.
 pub struct Verification<'k> {
     keys: &'k [PublicKey],
-    key: Option<&'k PublicKey>,
-    report: Report,
-    index: HashMap<String, usize>,
+    key: Option<PublicKey>,
+    /// Lines taken by [`Verification::push`].
+    pushed: u64,
+    pub(super) report: Report,
+    /// Places in the report's sessions, by fingerprint.
+    pub(super) index: HashMap<[u8; 32], usize>,
 }
 
 impl<'k> Verification<'k> {
@@ -58,11 +91,12 @@ impl<'k> Verification<'k> {
             .sessions
             .iter()
             .enumerate()
-            .map(|(place, session)| (session.session.clone(), place))
+            .map(|(place, session)| (fingerprint_bytes(&session.session), place))
             .collect();
         Verification {
             keys,
-            key: keys.iter().find(|key| key.id() == report.key_id),
+            key: keys.iter().find(|key| key.id() == report.key_id).cloned(),
+            pushed: 0,
             report,
             index,
         }
@@ -92,14 +126,20 @@ impl<'k> Verification<'k> {
     /// # Errors
     /// As [`verify`], but `incomplete`.
     pub fn read(&mut self, source: impl BufRead, visitor: &mut impl Visitor) -> Result<(), Fault> {
-        let mut lines = LineReader::at(source, self.report.lines, self.report.bytes);
-        loop {
-            match lines.next_line() {
-                Ok(Some(line)) => self.push(line.bytes, visitor)?,
-                Ok(None) => return Ok(()),
-                Err(fault) => return Err(fault.after_checkpoint(self.report.last_checkpoint())),
-            }
-        }
+        self.read_with(source, VerifyOptions::default(), visitor)
+    }
+
+    /// [`Verification::read`] with a choice of threads.
+    ///
+    /// # Errors
+    /// As [`Verification::read`].
+    pub fn read_with(
+        &mut self,
+        source: impl BufRead,
+        options: VerifyOptions,
+        visitor: &mut impl Visitor,
+    ) -> Result<(), Fault> {
+        parallel::read(self, source, options, visitor)
     }
 
     /// Takes the next line, without its newline.
@@ -108,24 +148,58 @@ impl<'k> Verification<'k> {
     /// As [`verify`], but `incomplete`. After an error the report is that of
     /// the lines before, and no further line must be given.
     pub fn push(&mut self, bytes: &[u8], visitor: &mut impl Visitor) -> Result<(), Fault> {
-        let number = self.report.lines.saturating_add(1);
-        let offset = self.report.bytes;
-        self.take(bytes, number, visitor).map_err(|fault| {
-            fault
-                .at_line(number)
-                .over_line(bytes.len())
-                .shifted(offset)
-                .after_checkpoint(self.report.last_checkpoint())
-        })
+        self.pushed += 1;
+        if self.pushed == PREPARE_AFTER {
+            self.prepare();
+        }
+        let examined = self.examine(bytes);
+        self.settle(bytes, examined, visitor)
     }
 
-    fn take(&mut self, bytes: &[u8], number: u64, visitor: &mut impl Visitor) -> Result<(), Fault> {
+    /// The stage that needs no neighbours.
+    fn examine(&mut self, bytes: &[u8]) -> Result<Examined, Fault> {
         let line = Linked::decode(bytes)?;
-        let key = match self.key {
-            Some(key) => key,
-            None => self.choose(line.key_id())?,
-        };
-        let examined = line.examine(key)?;
+        if let Some(key) = &self.key {
+            return line.examine(key);
+        }
+        let key = self.choose(line.key_id())?.clone();
+        line.examine(self.key.insert(key))
+    }
+
+    /// Makes the multiples of the key, for many lines.
+    pub(super) fn prepare(&mut self) -> Option<&PublicKey> {
+        let key = self.key.as_ref()?.prepared();
+        Some(self.key.insert(key))
+    }
+
+    /// The stage that needs the order: takes a line's examination, for the line
+    /// after those taken.
+    pub(super) fn settle(
+        &mut self,
+        bytes: &[u8],
+        examined: Result<Examined, Fault>,
+        visitor: &mut impl Visitor,
+    ) -> Result<(), Fault> {
+        let number = self.report.lines.saturating_add(1);
+        let offset = self.report.bytes;
+        examined
+            .and_then(|examined| self.take(bytes, examined, number, visitor))
+            .map_err(|fault| {
+                fault
+                    .at_line(number)
+                    .over_line(bytes.len())
+                    .shifted(offset)
+                    .after_checkpoint(self.report.last_checkpoint())
+            })
+    }
+
+    fn take(
+        &mut self,
+        bytes: &[u8],
+        examined: Examined,
+        number: u64,
+        visitor: &mut impl Visitor,
+    ) -> Result<(), Fault> {
         self.place(&examined, number)?;
         let Examined {
             digests,
@@ -157,9 +231,9 @@ impl<'k> Verification<'k> {
                 });
             }
         }
-        self.key = Some(key);
         if self.report.lines == 0 {
-            key.id().clone_into(&mut self.report.key_id);
+            let key = self.key.as_ref().map_or("", PublicKey::id);
+            key.clone_into(&mut self.report.key_id);
             self.report.first_line = Some(digests.line);
         }
         self.report.lines = number;
@@ -190,103 +264,6 @@ impl<'k> Verification<'k> {
         }
     }
 
-    fn place(&self, line: &Examined, number: u64) -> Result<(), Fault> {
-        let link = &line.link;
-        if link.index != number {
-            return Err(Fault::new(LinkReason::Index)
-                .in_member("link.payload.predicate.index")
-                .expected(number)
-                .found(link.index));
-        }
-        let follows = match self.report.last_line {
-            None => link.previous_sha256.is_empty(),
-            Some(last) => last.is(&link.previous_sha256),
-        };
-        if follows {
-            return Ok(());
-        }
-        Err(Fault::new(LinkReason::Previous)
-            .in_member("link.payload.predicate.previous_sha256")
-            .expected(self.report.last_line.map_or_else(String::new, hex))
-            .found(&link.previous_sha256))
-    }
-
-    fn session(&mut self, fingerprint: &str) -> &mut SessionReport {
-        let sessions = &mut self.report.sessions;
-        let place = *self
-            .index
-            .entry(fingerprint.to_owned())
-            .or_insert(sessions.len());
-        if place == sessions.len() {
-            sessions.push(SessionReport {
-                session: fingerprint.to_owned(),
-                calls: 0,
-                unanswered: 0,
-                last_record_sha256: String::new(),
-                closed: false,
-            });
-        }
-        &mut sessions[place]
-    }
-
-    fn call(&mut self, record: &RunRecord) -> Result<(), Fault> {
-        chain_fields(record)?;
-        let unanswered = u64::from(!record.unanswered.is_empty());
-        if record.session.is_empty() {
-            self.report.single_runs += 1;
-        } else {
-            let session = self.session(&record.session);
-            if session.closed {
-                return Err(in_record(ChainReason::Closed, "session").found(&record.session));
-            }
-            if session.calls.checked_add(1) != Some(record.sequence) {
-                return Err(in_record(ChainReason::Sequence, "sequence")
-                    .expected(session.calls.saturating_add(1))
-                    .found(record.sequence));
-            }
-            if session.last_record_sha256 != record.previous_sha256 {
-                return Err(in_record(ChainReason::Previous, "previous_sha256")
-                    .expected(&session.last_record_sha256)
-                    .found(&record.previous_sha256));
-            }
-            session.calls = record.sequence;
-            session.unanswered += unanswered;
-            session.last_record_sha256.clone_from(&record.record_sha256);
-        }
-        self.report.unanswered += unanswered;
-        self.report.count_call(
-            &record.isolation,
-            record.started_unix_ms,
-            record.ended_unix_ms,
-        );
-        Ok(())
-    }
-
-    fn close(&mut self, close: &SessionClose) -> Result<(), Fault> {
-        let known = self.index.contains_key(&close.session);
-        let session = self.session(&close.session);
-        if session.closed {
-            return Err(in_record(ChainReason::SecondClose, "session").found(&close.session));
-        }
-        let (calls, last) = if known {
-            (ChainReason::Calls, ChainReason::Last)
-        } else {
-            (ChainReason::Empty, ChainReason::Empty)
-        };
-        if session.calls != close.calls {
-            return Err(in_record(calls, "calls")
-                .expected(session.calls)
-                .found(close.calls));
-        }
-        if session.last_record_sha256 != close.last_record_sha256 {
-            return Err(in_record(last, "last_record_sha256")
-                .expected(&session.last_record_sha256)
-                .found(&close.last_record_sha256));
-        }
-        session.closed = true;
-        Ok(())
-    }
-
     /// Ends the bundle after the last line given.
     ///
     /// # Errors
@@ -301,7 +278,17 @@ impl<'k> Verification<'k> {
     /// # Errors
     /// As [`Verification::finish`].
     pub fn finish_but(self, open: Option<&str>) -> Result<Report, Fault> {
-        let report = self.report;
+        self.whole(open)?;
+        Ok(self.report)
+    }
+
+    /// Whether the lines taken so far are a whole bundle, [`Verification::finish_but`]
+    /// without an end: more lines may be given afterwards.
+    ///
+    /// # Errors
+    /// As [`Verification::finish`].
+    pub fn whole(&self, open: Option<&str>) -> Result<(), Fault> {
+        let report = &self.report;
         let refuse = |fault: Fault| {
             Err(fault
                 .at_line(report.lines)
@@ -316,43 +303,9 @@ impl<'k> Verification<'k> {
         // A session that was not closed looks like one that was cut.
         let left =
             |session: &&SessionReport| !session.closed && open != Some(session.session.as_str());
-        if let Some(session) = report.sessions.iter().find(left) {
-            return refuse(Fault::new(ChainReason::NotClosed).found(&session.session));
+        match report.sessions.iter().find(left) {
+            Some(session) => refuse(Fault::new(ChainReason::NotClosed).found(&session.session)),
+            None => Ok(()),
         }
-        Ok(report)
     }
-}
-
-/// Whether the chain fields of a record fit together, whatever came before.
-pub(super) fn chain_fields(record: &RunRecord) -> Result<(), Fault> {
-    if record.session.is_empty() {
-        if !record.unanswered.is_empty() {
-            return Err(in_record(ChainReason::Unanswered, "session"));
-        }
-        if record.sequence != 0 {
-            return Err(in_record(ChainReason::SingleRun, "sequence")
-                .expected(0)
-                .found(record.sequence));
-        }
-        if !record.previous_sha256.is_empty() {
-            return Err(
-                in_record(ChainReason::SingleRun, "previous_sha256").found(&record.previous_sha256)
-            );
-        }
-        return Ok(());
-    }
-    if !is_hex_digest(&record.session) {
-        return Err(in_record(ChainReason::Session, "session")
-            .expected("64 lowercase hex digits")
-            .found(&record.session));
-    }
-    Ok(())
-}
-
-pub(super) fn in_record(reason: ChainReason, member: &str) -> Fault {
-    Fault::new(reason).in_member(format!("envelope.payload.predicate.{member}"))
-}
-
-fn hex(digest: Digest) -> String {
-    digest.to_hex()
 }

@@ -44,6 +44,7 @@ reasons! {
         NoNewline "no_newline" "the last line has no newline";
         NotExact "not_exact" "the line is not written as the encoder writes it";
         NotUtf8 "not_utf8" "the line is not UTF-8";
+        Replaced "replaced" "the file was cut or replaced while it was read";
         RepeatedMember "repeated_member" "a member is repeated";
         Space "space" "white space stands outside a string";
         Syntax "syntax" "the line is not a JSON object";
@@ -132,6 +133,7 @@ reasons! {
         ResponseDecode "response_decode" "the stored response does not decode";
         ResponseMissing "response_missing" "the answered call stores no response";
         ResponseOnUnanswered "response_on_unanswered" "an unanswered call stores a response";
+        ResultKind "result_kind" "the stored result is of another kind than the request";
         Version "version" "the record version is not allowed here";
     }
 }
@@ -196,5 +198,16 @@ reasons! {
         TooLong "too_long" "the line would be over 64 MiB";
         Version "version" "a record of this version is not signed";
         Write "write" "writing failed";
+    }
+}
+
+reasons! {
+    /// Why a bundle does not meet an anchor.
+    AnchorReason {
+        Behind "behind" "the bundle was cut back: the anchor saw more lines";
+        Differs "differs" "the line the anchor saw is another, or no checkpoint";
+        Format "format" "the anchor is not in its exact form";
+        Origin "origin" "the anchor is that of another bundle";
+        Signature "signature" "the anchor is not signed by an accepted key";
     }
 }

@@ -6,15 +6,18 @@
 //! verifier gives one verdict for one signature.
 
 mod fault;
+mod multiples;
 mod pem;
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use ed25519_dalek::{Signature, Signer as _, VerifyingKey, pkcs8::DecodePrivateKey as _};
 use plimsoll_record::Digest;
 use zeroize::Zeroizing;
 
 pub use fault::KeyFault;
+
+use multiples::FixedKey;
 
 /// Largest key file that is read.
 pub const MAX_KEY_BYTES: usize = 64 << 10;
@@ -28,12 +31,21 @@ const PRIVATE_DER: [u8; 16] = *b"\x30\x2e\x02\x01\x00\x30\x05\x06\x03\x2b\x65\x7
 const PUBLIC_DER: [u8; 12] = *b"\x30\x2a\x30\x05\x06\x03\x2b\x65\x70\x03\x21\x00";
 
 /// A public key that signatures are checked under.
-#[derive(Clone, Eq, PartialEq)]
+#[derive(Clone)]
 pub struct PublicKey {
     key: VerifyingKey,
     id: Digest,
     id_hex: String,
+    fixed: Option<Arc<FixedKey>>,
 }
+
+impl PartialEq for PublicKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+
+impl Eq for PublicKey {}
 
 impl PublicKey {
     /// Reads a PEM file with one `PUBLIC KEY` block; text around it is ignored.
@@ -82,6 +94,24 @@ impl PublicKey {
             key,
             id,
             id_hex: id.to_hex(),
+            fixed: None,
+        }
+    }
+
+    /// The same key with its multiples at hand: it checks a signature in less
+    /// than half the time and gives the same verdict on every input.
+    ///
+    /// Making them takes as long as some thirty checks and under 400 KiB,
+    /// shared by every clone; another 400 KiB are made once for all keys.
+    #[must_use]
+    pub fn prepared(&self) -> Self {
+        let fixed = self
+            .fixed
+            .clone()
+            .unwrap_or_else(|| Arc::new(FixedKey::new(self.key.to_edwards())));
+        PublicKey {
+            fixed: Some(fixed),
+            ..self.clone()
         }
     }
 
@@ -115,9 +145,13 @@ impl PublicKey {
     /// begins like theirs.
     #[must_use]
     pub fn verifies(&self, message: &[u8], signature: &[u8; 64]) -> bool {
-        self.key
-            .verify_strict(message, &Signature::from_bytes(signature))
-            .is_ok()
+        match &self.fixed {
+            Some(fixed) => fixed.verifies(message, signature),
+            None => self
+                .key
+                .verify_strict(message, &Signature::from_bytes(signature))
+                .is_ok(),
+        }
     }
 }
 

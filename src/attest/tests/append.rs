@@ -8,6 +8,7 @@
 
 mod common;
 mod faulty;
+mod scene;
 
 use std::{
     fs::{self, File},
@@ -15,101 +16,20 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use common::{check, lines, signing, single_run, stranger, vector};
+use common::{check, lines, single_run, stranger, vector};
 use faulty::FaultyDisk;
 use plimsoll_attestation::{
-    Class, SigningKey,
+    Class,
     bundle::{
-        AppendError, AppendFault, Appended, BundleWriter, Cut, Guard, Options, Report, SignedEntry,
-        Visitor, append, check as check_file,
-        disk::{Disk, OsDisk},
-        expect_count,
+        AppendFault, BundleWriter, Cut, Guard, Options, Report, SignedEntry, Visitor, append,
+        check as check_file, disk::OsDisk, expect_count,
     },
 };
+use scene::{Scene, mode};
 
 /// Each append signs and verifies, which is slow without optimisation: a debug
 /// build takes every 61st offset, and the first and last ones.
 const OFFSET_STEP: usize = if cfg!(debug_assertions) { 61 } else { 1 };
-
-struct Scene {
-    directory: tempfile::TempDir,
-    path: PathBuf,
-    key: SigningKey,
-    entry: SignedEntry,
-}
-
-impl Scene {
-    /// A directory with no bundle, or with one of so many calls.
-    fn new(calls: u32) -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("runs.jsonl");
-        let key = signing();
-        let scene = Scene {
-            entry: single_run(9).sign(&key),
-            directory,
-            path,
-            key,
-        };
-        for n in 0..calls {
-            let entry = single_run(n).sign(&scene.key);
-            scene
-                .append_with(&OsDisk, &entry, Options::default())
-                .unwrap();
-        }
-        scene
-    }
-
-    fn append_with<D: Disk>(
-        &self,
-        disk: &D,
-        entry: &SignedEntry,
-        options: Options<'_>,
-    ) -> Result<Appended, AppendError> {
-        let entries = std::slice::from_ref(entry);
-        append(disk, &self.path, &self.key, entries, options, &mut ())
-    }
-
-    fn append<D: Disk>(&self, disk: &D) -> Result<Appended, AppendError> {
-        self.append_with(disk, &self.entry, Options::default())
-    }
-
-    fn bytes(&self) -> Vec<u8> {
-        fs::read(&self.path).unwrap_or_default()
-    }
-
-    fn report(&self) -> Report {
-        check(&self.bytes(), self.key.public()).unwrap()
-    }
-
-    fn side_files(&self) -> Vec<PathBuf> {
-        let names = fs::read_dir(self.directory.path()).unwrap();
-        let paths = names.map(|name| name.unwrap().path());
-        paths.filter(|path| *path != self.path).collect()
-    }
-
-    /// The side file holds the entry, for its owner only.
-    fn kept(&self, error: &AppendError) {
-        let path = error.kept.as_ref().unwrap();
-        assert_eq!(self.side_files(), std::slice::from_ref(path));
-        assert_eq!(
-            fs::read_to_string(path).unwrap(),
-            self.entry.to_unlinked_line()
-        );
-        assert_eq!(mode(path), 0o600);
-        let name = path.file_name().unwrap().to_str().unwrap();
-        let rest = name.strip_prefix("runs.jsonl.unsealed-").unwrap();
-        assert_eq!(
-            rest.len(),
-            "20060102T150405Z-01234567.jsonl".len(),
-            "{name}"
-        );
-        fs::remove_file(path).unwrap();
-    }
-}
-
-fn mode(path: &Path) -> u32 {
-    fs::metadata(path).unwrap().permissions().mode() & 0o777
-}
 
 #[test]
 fn a_new_bundle_and_the_next_run() {

@@ -159,6 +159,46 @@ async fn one_budget_for_all() {
 }
 
 #[tokio::test]
+async fn interim_answers_are_few_or_the_connection_ends() {
+    const INTERIM: &[u8] = b"HTTP/1.1 102 X\r\n\r\n";
+    // A few are read past.
+    let whole = all()["03"].reply();
+    let few = Fake::raw(move |mut stream| {
+        let whole = whole.clone();
+        async move {
+            let seen = read_request(&mut stream).await.unwrap();
+            stream.write_all(&INTERIM.repeat(16)).await.unwrap();
+            let id = seen.request_id();
+            stream.write_all(&whole.to_bytes(id)).await.unwrap();
+        }
+    })
+    .await;
+    few.client().run(&request()).await.unwrap();
+    // Without an end they are not: neither the answer's size nor, while there
+    // is always something to read, the budget would end the call.
+    let flood = Fake::raw(|mut stream| async move {
+        read_request(&mut stream).await.unwrap();
+        let many = INTERIM.repeat(10_000);
+        while stream.write_all(&many).await.is_ok() {}
+    })
+    .await;
+    let failure = flood.client().run(&request()).await.unwrap_err();
+    may_have_run(&failure, Code::Unavailable);
+    assert!(failure.message.contains("interim"), "{failure}");
+    // One by one, too, and with the 16 that are allowed before.
+    let slow = Fake::raw(|mut stream| async move {
+        read_request(&mut stream).await.unwrap();
+        let _ = stream.set_nodelay(true);
+        while stream.write_all(INTERIM).await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    let failure = slow.client().run(&request()).await.unwrap_err();
+    may_have_run(&failure, Code::Unavailable);
+}
+
+#[tokio::test]
 async fn an_answer_before_the_body_was_written() {
     for close_hard in [false, true] {
         let fake = Fake::raw(move |mut stream| async move {

@@ -139,3 +139,20 @@ fn places_without_a_file_and_odd_names_are_shown() {
         assert!(text.contains(r#""file":"a\\xff""#), "{text}");
     }
 }
+
+#[test]
+fn an_empty_value_is_shown_as_one_and_is_no_member() {
+    let failure = Failure::new(Class::Stored, "m", "d")
+        .expected("x")
+        .found("");
+    assert!(
+        failure
+            .to_block_with(100, PLAIN)
+            .contains("  found     (empty)\n")
+    );
+    let text = serde_json::to_string(&failure).unwrap();
+    assert!(
+        text.contains("\"expected\":\"x\"") && !text.contains("found"),
+        "{text}"
+    );
+}

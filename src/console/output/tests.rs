@@ -122,7 +122,7 @@ fn long_notes_wrap_and_stay_one_message() {
     console.note(&"word ".repeat(40));
     let text = err.text();
     assert!(
-        text.lines().count() == 3 && text.lines().all(|line| line.chars().count() <= 104),
+        text.lines().count() == 3 && text.lines().all(|line| line.chars().count() <= 100),
         "{text}"
     );
     assert!(

@@ -140,3 +140,33 @@ fn pages_are_reproducible_and_complete() {
     }
     assert!(pages::manual_page(&root(), &["bogus"], INFO).is_none());
 }
+
+#[test]
+fn bash_looks_for_a_command_under_the_name_it_noted() {
+    let script = String::from_utf8(pages::completions(&root(), "bash").unwrap()).unwrap();
+    let noted = "cmd=\"plimsoll__attest__subcmd__verify\"";
+    assert!(
+        script.contains(noted) && script.contains("\n        plimsoll__attest__subcmd__verify)")
+    );
+}
+
+#[test]
+fn a_long_example_goes_on_as_a_shell_reads_it() {
+    let line = "verify --pub a.pub ".to_owned() + &"one-more-bundle.jsonl ".repeat(5) + "end";
+    let line: &'static str = line.leak();
+    let examples: &'static [(&str, &str)] = vec![(line, "long")].leak();
+    let command = help::with_sections(
+        Command::new("verify"),
+        &Sections {
+            exit_codes: &[],
+            environment: &[],
+            examples,
+        },
+    );
+    let text = command.get_after_help().unwrap().to_string();
+    assert!(
+        text.lines().all(|line| line.chars().count() <= 100),
+        "{text}"
+    );
+    assert!(text.replace(" \\\n    ", " ").contains(line), "{text}");
+}

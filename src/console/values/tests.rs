@@ -133,6 +133,19 @@ fn sizes_and_numbers_have_one_form_and_bounds() {
     assert_eq!(number(0..=9)("-1"), Err(ValueFault::Number));
 }
 
+#[test]
+fn offered_words_are_no_limit() {
+    let parser = offered(&["wasm"]);
+    let words: Vec<_> = parser.possible_values().unwrap().collect();
+    assert_eq!(words[0].get_name(), "wasm");
+    let arg = clap::Arg::new("p").value_parser(parser);
+    let matches = clap::Command::new("c")
+        .arg(arg)
+        .try_get_matches_from(["c", "docker"])
+        .unwrap();
+    assert_eq!(matches.get_one::<String>("p").unwrap(), "docker");
+}
+
 proptest! {
     #[test]
     fn whole_durations_come_back(h in 0_u64..2_000_000, m in 0_u64..1000, s in 0_u64..1000, ns in 0_u64..1000) {

@@ -11,7 +11,7 @@ mod error;
 mod help;
 mod rules;
 mod settings;
-mod variable;
+pub(crate) mod variable;
 
 pub use duration::parse_duration;
 pub use environment::Environment;

@@ -90,6 +90,7 @@ pub struct ProviderError {
     not_dispatched: Option<Reason>,
     text: Vec<Segment>,
     end: Option<End>,
+    setting: Option<&'static str>,
 }
 
 impl ProviderError {
@@ -101,6 +102,7 @@ impl ProviderError {
             not_dispatched: None,
             text: vec![Segment::Public(text.into())],
             end: None,
+            setting: None,
         }
     }
 
@@ -148,6 +150,14 @@ impl ProviderError {
         self
     }
 
+    /// The same error, saying that it lasts for as long as the variable named
+    /// here has its value: a daemon that starts with it need not be restarted.
+    #[must_use]
+    pub fn of_setting(mut self, variable: &'static str) -> Self {
+        self.setting = Some(variable);
+        self
+    }
+
     /// The same error with words this program composed behind it.
     #[must_use]
     pub fn and_public(mut self, text: impl Into<String>) -> Self {
@@ -185,6 +195,12 @@ impl ProviderError {
     #[must_use]
     pub fn end(&self) -> Option<&End> {
         self.end.as_ref()
+    }
+
+    /// The variable whose value causes the error, when it is one's value.
+    #[must_use]
+    pub fn setting(&self) -> Option<&'static str> {
+        self.setting
     }
 
     /// Whether any part of the text is private.

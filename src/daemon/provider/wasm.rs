@@ -12,7 +12,7 @@ use std::{
 use futures_util::future::BoxFuture;
 use plimsoll_quickjs::{
     CancelToken, DEFAULT_TIMEOUT, Grant, HostCalls, HostError, HostRequest, HostResponse,
-    Interpreter, MAX_TIMEOUT, Outcome, RunError, Settings,
+    Interpreter, MAX_TIMEOUT, Outcome, RunError, Settings, StartError,
 };
 use plimsoll_wire::{Kind as PayloadKind, Reason, Refusal, Tier, validate};
 use tokio::runtime::Handle;
@@ -21,7 +21,7 @@ use super::{
     Answer, Capabilities, Environment, HostApi, HostCall, Kind, Output, Payload, Provider,
     ProviderError, Resources, RunContext, RunOutput, RunSpec, ScriptOutput, Stream, TierNow,
 };
-use crate::surface;
+use crate::{config::variable, surface};
 
 /// The wasm provider. Its interpreter is made by the first preflight, so that
 /// listeners are bound before memory is mapped.
@@ -32,16 +32,24 @@ pub struct Wasm {
 
 struct Engine {
     settings: Settings,
-    interpreter: OnceLock<Result<Interpreter, String>>,
+    interpreter: OnceLock<Result<Interpreter, StartError>>,
 }
 
 impl Engine {
-    /// The interpreter, made on first use; blocks. An error is for the log.
-    fn interpreter(&self) -> Result<&Interpreter, &str> {
+    /// The interpreter, made on first use; blocks.
+    fn interpreter(&self) -> Result<&Interpreter, ProviderError> {
         self.interpreter
-            .get_or_init(|| Interpreter::new(self.settings).map_err(|error| error.to_string()))
+            .get_or_init(|| Interpreter::new(self.settings))
             .as_ref()
-            .map_err(String::as_str)
+            .map_err(|error| {
+                let shown = ProviderError::internal(error.to_string());
+                match error {
+                    StartError::MemoryTooSmall { .. } => {
+                        shown.of_setting(variable::SANDBOX_MEMORY_MB.name)
+                    }
+                    _ => shown,
+                }
+            })
     }
 }
 
@@ -100,14 +108,9 @@ impl Provider for Wasm {
         }
         let engine = Arc::clone(&self.engine);
         Box::pin(async move {
-            tokio::task::spawn_blocking(move || {
-                engine
-                    .interpreter()
-                    .map(drop)
-                    .map_err(ProviderError::internal)
-            })
-            .await
-            .unwrap_or_else(|lost| Err(ProviderError::internal(surface::lost_text(lost))))
+            tokio::task::spawn_blocking(move || engine.interpreter().map(drop))
+                .await
+                .unwrap_or_else(|lost| Err(ProviderError::internal(surface::lost_text(lost))))
         })
     }
 
@@ -143,7 +146,7 @@ async fn run(engine: Arc<Engine>, spec: RunSpec, context: RunContext) -> Answer<
         let _capacity = capacity;
         let interpreter = engine
             .interpreter()
-            .map_err(|text| ProviderError::internal(text).not_dispatched(Reason::Environment))?;
+            .map_err(|error| error.not_dispatched(Reason::Environment))?;
         interpreter
             .run(&code, budget.min(left), &token, grant.as_ref())
             .map_err(failed)

@@ -182,6 +182,7 @@ async fn an_interpreter_that_cannot_start_fails_preflight_and_runs() {
         1,
     );
     let error = tiny.preflight().await.unwrap_err();
+    assert_eq!(error.setting(), Some("SANDBOX_MEMORY_MB"));
     assert!(error.full_text().contains("1 MiB"), "{}", error.full_text());
     let error = tiny.run(snippet("1"), context()).await.unwrap_err();
     assert_eq!(

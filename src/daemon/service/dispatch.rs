@@ -75,12 +75,8 @@ pub(crate) async fn bounded<T: Send + 'static>(
 /// sentence.
 pub(crate) fn log_text(error: &ProviderError) -> String {
     let text = error.full_text();
-    if !text.is_empty() {
-        return text;
-    }
-    match error.kind() {
-        Kind::Deadline => surface::DEADLINE.to_owned(),
-        Kind::Canceled => surface::CANCELED.to_owned(),
+    match surface::sentence(error) {
+        Some(sentence) if text.is_empty() => sentence.to_owned(),
         _ => text,
     }
 }

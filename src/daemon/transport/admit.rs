@@ -276,7 +276,7 @@ fn deadline_passed() -> Stop {
     Stop::refuse(
         Code::DeadlineExceeded,
         Reason::Capacity,
-        "the deadline passed before the call began",
+        surface::DEADLINE_FIRST,
     )
 }
 

@@ -57,6 +57,14 @@ impl Stop {
         Stop::Plain(Plain::text(StatusCode::NOT_FOUND, "not found\n"))
     }
 
+    /// 501: a transfer coding other than chunked; 400: chunked more than once.
+    pub(crate) fn bad_transfer_coding(status: StatusCode) -> Stop {
+        Stop::Plain(Plain::text(
+            status,
+            "the only transfer coding is chunked, once\n",
+        ))
+    }
+
     /// 405: another HTTP method. `allow` lists the ones there are.
     pub(crate) fn method_not_allowed(allow: &'static str) -> Stop {
         Stop::Plain(Plain {

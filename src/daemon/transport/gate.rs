@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use http::{
     HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version,
-    header::{ACCEPT_ENCODING, CONNECTION},
+    header::{ACCEPT_ENCODING, CONNECTION, TRANSFER_ENCODING},
     request::Parts,
 };
 use http_body_util::{BodyExt, Empty};
@@ -62,7 +62,12 @@ impl<S: Service> Gate<S> {
         let mut body = RequestBody::new(incoming);
         let reached = Reached::default();
 
-        let mut answer = self.answer(&parts, &mut body, &reached, &exchange).await;
+        let framed = check_transfer_coding(&parts.headers);
+        let unframed = framed.is_err();
+        let mut answer = match framed {
+            Ok(()) => self.answer(&parts, &mut body, &reached, &exchange).await,
+            Err(stop) => self.stopped(stop, None),
+        };
 
         // Sealing comes first: once said, "nothing ran" must stay true.
         if answer.status().as_u16() >= 300 && reached.seal() {
@@ -78,7 +83,7 @@ impl<S: Service> Gate<S> {
         if let Some(id) = id {
             answer.headers_mut().insert(REQUEST_ID_HEADER, id);
         }
-        if http1 && !body.ended() {
+        if http1 && (unframed || !body.ended()) {
             answer
                 .headers_mut()
                 .insert(CONNECTION, HeaderValue::from_static("close"));
@@ -143,7 +148,7 @@ impl<S: Service> Gate<S> {
                 let mark = reached.seal().then_some(Reason::Capacity);
                 Err(Stop::Error(Box::new(CallError::failed(
                     Code::DeadlineExceeded,
-                    "the deadline passed before the call finished".to_owned(),
+                    surface::deadline(mark).to_owned(),
                     mark,
                 ))))
             }
@@ -186,6 +191,29 @@ fn request_id(headers: &HeaderMap) -> Option<HeaderValue> {
     match (values.next(), values.next()) {
         (Some(value), None) if is_request_id(value.as_bytes()) => Some(value.clone()),
         _ => None,
+    }
+}
+
+/// A body's transfer coding is chunked, once, or there is none. The HTTP library
+/// only looks whether chunked comes last and hands on what is inside: a body
+/// that is still compressed, or one whose end a proxy may see elsewhere.
+fn check_transfer_coding(headers: &HeaderMap) -> Result<(), Stop> {
+    let mut values = headers.get_all(TRANSFER_ENCODING).iter().peekable();
+    if values.peek().is_none() {
+        return Ok(());
+    }
+    let codings: Vec<&[u8]> = values
+        .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
+        .map(<[u8]>::trim_ascii)
+        .collect();
+    let is_chunked = |coding: &&[u8]| coding.eq_ignore_ascii_case(b"chunked");
+    if codings.iter().all(is_chunked) {
+        match codings.len() {
+            1 => Ok(()),
+            _ => Err(Stop::bad_transfer_coding(StatusCode::BAD_REQUEST)),
+        }
+    } else {
+        Err(Stop::bad_transfer_coding(StatusCode::NOT_IMPLEMENTED))
     }
 }
 

@@ -30,6 +30,8 @@ use super::{
 use crate::call::{Answer, Call, CallError, Service};
 
 pub(crate) const GRPC_ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
+const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
+const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 
 /// What the gate knows of an admitted request; travels beside it.
 #[derive(Clone)]
@@ -128,7 +130,15 @@ pub(crate) fn error(error: &CallError, content: Option<Content>) -> Response<Box
     boxed(to_connect(error).into_http_response(&headers))
 }
 
-fn boxed(answer: Response<ConnectRpcBody>) -> Response<BoxBody> {
+/// An answer of the library. It writes a gRPC error's status into the headers
+/// and again, with the details, into the trailers. A client that finds a status
+/// in the headers may stop there and miss the details, so the headers lose
+/// theirs. They stay a block of their own: they carry the request-ID echo,
+/// which a client looks for among the headers and not among the trailers.
+fn boxed(mut answer: Response<ConnectRpcBody>) -> Response<BoxBody> {
+    for name in [GRPC_STATUS, GRPC_MESSAGE] {
+        answer.headers_mut().remove(name);
+    }
     answer.map(|body| match body {
         // A body of one piece states its length, the others do not.
         ConnectRpcBody::Full(full) => full.boxed_unsync(),

@@ -5,21 +5,18 @@
 mod fake;
 mod support;
 
-use std::{
-    fs,
-    path::PathBuf,
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::{fs, path::PathBuf, sync::Mutex, time::Duration};
 
 use fake::{Fake, Reply, Seen};
 use plimsoll_attestation::{
     SigningKey,
-    bundle::{Report, verify},
+    bundle::{AppendError, AppendFault, Report, verify},
 };
-use plimsoll_client::{OpenSession, Options, Ran};
+use plimsoll_client::{CancelToken, OpenSession, Options, Ran};
 use plimsoll_harness::{
-    Class, Ledger, SessionPlan, SessionReport, Target, run_session,
+    Class, Ledger, SessionPlan, SessionReport, Target,
+    run::Phase,
+    run_session,
     session::{SessionCall, SessionProblem},
 };
 use plimsoll_record::{Chain, make, request_digest};
@@ -33,6 +30,8 @@ use plimsoll_wire::{
 use support::{FailingDisk, snippet};
 
 const ID: &str = "3f0c9a52d1e84b7796c4a5b80e1d2f36";
+/// Of a second session.
+const OTHER: &str = "00112233445566778899aabbccddeeff";
 
 /// How a daemon answers one call.
 #[derive(Clone, Copy, PartialEq)]
@@ -45,17 +44,27 @@ enum Call {
 
 /// A daemon of one session.
 struct Daemon {
+    id: &'static str,
     chain: Mutex<Chain>,
     calls: Vec<Call>,
     close: fn(&mut CloseSessionResponse),
 }
 
 impl Daemon {
+    fn new(id: &'static str, calls: &[Call], close: fn(&mut CloseSessionResponse)) -> Daemon {
+        Daemon {
+            id,
+            chain: Mutex::new(Chain::of_session_id(id)),
+            calls: calls.to_vec(),
+            close,
+        }
+    }
+
     fn reply(&self, seen: &Seen) -> Reply {
         match seen.procedure() {
             "OpenSession" => Reply::proto(&OpenSessionResponse {
-                session_id: ID.into(),
-                session: ids::session_fingerprint(ID),
+                session_id: self.id.into(),
+                session: ids::session_fingerprint(self.id),
                 sandbox: "docker".into(),
                 isolation: "kernel".into(),
                 ..Default::default()
@@ -132,11 +141,7 @@ impl Daemon {
 }
 
 async fn daemon(calls: &[Call], close: fn(&mut CloseSessionResponse)) -> Fake {
-    let daemon = Arc::new(Daemon {
-        chain: Mutex::new(Chain::of_session_id(ID)),
-        calls: calls.to_vec(),
-        close,
-    });
+    let daemon = Daemon::new(ID, calls, close);
     Fake::start(move |seen| daemon.reply(seen)).await
 }
 
@@ -174,6 +179,18 @@ impl Case {
     async fn run(&self, fake: &Fake) -> SessionReport {
         let ledger = Ledger::new(self.path(), false);
         run_session(self.plan(&ledger, fake.options()), &mut ()).await
+    }
+
+    /// Runs on a new daemon that opens a session of this ID.
+    async fn run_as(
+        &self,
+        id: &'static str,
+        calls: &[Call],
+        close: fn(&mut CloseSessionResponse),
+    ) -> SessionReport {
+        let daemon = Daemon::new(id, calls, close);
+        self.run(&Fake::start(move |seen| daemon.reply(seen)).await)
+            .await
     }
 
     fn verify(&self) -> Result<Report, plimsoll_attestation::Fault> {
@@ -229,41 +246,147 @@ async fn a_refused_call_ends_the_sequence() {
     assert!(matches!(report.ran(), Ran::No { .. }));
 }
 
-#[tokio::test]
-async fn a_lost_call_stops_it_and_its_close_does_not_check() {
-    let case = Case::new();
-    // The daemon counted the call that was lost.
-    let fake = daemon(&[Call::Answered, Call::Lost], |close| close.calls += 1).await;
-    let report = case.run(&fake).await;
-    assert_eq!(report.class(), Some(Class::MayHaveRun));
-    assert!(
-        report
-            .problems
-            .iter()
-            .any(|p| matches!(p, SessionProblem::Close(_)))
-    );
-    assert!(report.closed.is_none());
-    assert!(report.appended.is_some(), "the call before is kept");
-    assert!(case.verify().is_err(), "the session stands open");
-    let again = case.run(&daemon(&[Call::Answered; 3], |_| {}).await).await;
-    assert_eq!(
-        again.class(),
-        Some(Class::Bundle),
-        "such a bundle cannot be continued"
-    );
+/// The session's signed entries are in one side file alone, and the bundle is
+/// as it was.
+fn left_aside(case: &Case, report: &SessionReport, before: &[u8], entries: usize) {
+    assert!(report.appended.is_none());
+    assert!(fs::read(case.path()).unwrap() == before);
+    let left = report.left.as_ref().unwrap();
+    let name = left.file_name().unwrap().to_str().unwrap();
+    assert!(name.starts_with("runs.jsonl.unsealed-"), "{name}");
+    let text = fs::read_to_string(left).unwrap();
+    assert!(text.ends_with("}\n") && text.lines().count() == entries);
+    assert_eq!(case.files(), 2, "the bundle and one side file");
+    fs::remove_file(left).unwrap();
 }
 
 #[tokio::test]
-async fn a_close_that_does_not_check_is_not_signed() {
+async fn a_session_without_its_close_leaves_the_bundle_as_it_was() {
     let case = Case::new();
-    let fake = daemon(&[Call::Answered; 3], |close| {
-        close.last_record_sha256.clear();
+    let good = daemon(&[Call::Answered; 3], |_| {}).await;
+    assert_eq!(case.run(&good).await.class(), None);
+    let before = fs::read(case.path()).unwrap();
+    type Close = fn(&mut CloseSessionResponse);
+    let cases: [(&[Call], Close, usize, Class); 3] = [
+        // The daemon counted the call that was lost.
+        (
+            &[Call::Answered, Call::Lost],
+            |close| close.calls += 1,
+            1,
+            Class::MayHaveRun,
+        ),
+        (
+            &[Call::Answered; 3],
+            |close| close.last_record_sha256.clear(),
+            3,
+            Class::NotKept,
+        ),
+        (
+            &[Call::Answered, Call::Unanswered, Call::Answered],
+            |close| close.session = "0".repeat(64),
+            3,
+            Class::NotKept,
+        ),
+    ];
+    for (calls, close, entries, class) in cases {
+        let report = case.run_as(OTHER, calls, close).await;
+        assert_eq!(report.class(), Some(class));
+        let is_close = |problem: &SessionProblem| matches!(problem, SessionProblem::Close(_));
+        assert!(report.problems.iter().any(is_close));
+        assert!(report.closed.is_none());
+        assert_eq!((report.calls.len(), report.ran()), (entries, Ran::Yes));
+        left_aside(&case, &report, &before, entries);
+    }
+    // The bundle goes on.
+    let again = case.run_as(OTHER, &[Call::Answered; 3], |_| {}).await;
+    assert_eq!(again.class(), None, "{:?}", again.problems);
+    assert_eq!(case.verify().unwrap().records, 6);
+    // Without a checked call there is nothing to keep.
+    let case = Case::new();
+    let report = case
+        .run_as(ID, &[Call::Lost], |close| close.calls += 1)
+        .await;
+    assert_eq!(report.class(), Some(Class::MayHaveRun));
+    assert!(report.left.is_none() && case.files() == 0);
+}
+
+#[tokio::test]
+async fn an_interrupted_session_is_whole_or_left_aside() {
+    let case = Case::new();
+    let good = daemon(&[Call::Answered; 3], |_| {}).await;
+    assert_eq!(case.run(&good).await.class(), None);
+    let before = fs::read(case.path()).unwrap();
+    let cancel = CancelToken::new();
+    let second = Daemon::new(OTHER, &[Call::Answered; 3], |close| close.calls += 1);
+    let fake = Fake::start({
+        let cancel = cancel.clone();
+        move |seen| {
+            if seen.number == 2 {
+                cancel.cancel();
+                return Reply::hang();
+            }
+            second.reply(seen)
+        }
     })
     .await;
-    let report = case.run(&fake).await;
+    let ledger = Ledger::new(case.path(), false);
+    let mut plan = case.plan(&ledger, fake.options());
+    plan.cancel = Some(cancel);
+    let report = run_session(plan, &mut ()).await;
+    assert_eq!(report.class(), Some(Class::MayHaveRun));
+    left_aside(&case, &report, &before, 1);
+}
+
+#[tokio::test]
+async fn the_lock_is_not_waited_for_once_the_session_is_given_up() {
+    let case = Case::new();
+    let good = daemon(&[Call::Answered; 3], |_| {}).await;
+    assert_eq!(case.run(&good).await.class(), None);
+    let before = fs::read(case.path()).unwrap();
+    let holder = fs::File::open(case.path()).unwrap();
+    holder.lock().unwrap();
+    let cancel = CancelToken::new();
+    let on_phase = |phase| {
+        if phase == Phase::WaitingForTheLock {
+            cancel.cancel();
+        }
+    };
+    let second = Daemon::new(OTHER, &[Call::Answered; 3], |_| {});
+    let fake = Fake::start(move |seen| second.reply(seen)).await;
+    let ledger = Ledger::new(case.path(), false);
+    let mut plan = case.plan(&ledger, fake.options());
+    plan.cancel = Some(cancel.clone());
+    plan.on_phase = &on_phase;
+    let report = run_session(plan, &mut ()).await;
     assert_eq!(report.class(), Some(Class::NotKept));
-    assert!(report.closed.is_none());
-    assert_eq!(report.calls.len(), 3);
+    assert!(matches!(
+        &report.problems[..],
+        [SessionProblem::Append(AppendError {
+            fault: AppendFault::GivenUp,
+            ..
+        })]
+    ));
+    left_aside(&case, &report, &before, 4);
+}
+
+#[tokio::test]
+async fn a_side_file_that_fails_costs_no_evidence() {
+    // Its second write fails: the session ends there, closed, and is whole.
+    let case = Case::new();
+    let fake = daemon(&[Call::Answered; 3], |_| {}).await;
+    let ledger = Ledger::on(FailingDisk::new(".unsealed-", 1), case.path(), false);
+    let report = run_session(case.plan(&ledger, fake.options()), &mut ()).await;
+    assert_eq!(report.class(), Some(Class::Io));
+    assert_eq!((report.calls.len(), case.files()), (2, 1));
+    assert_eq!(case.verify().unwrap().records, 2);
+    // And when the close does not check, another side file takes all.
+    let before = fs::read(case.path()).unwrap();
+    let second = Daemon::new(OTHER, &[Call::Answered; 3], |close| close.calls += 1);
+    let fake = Fake::start(move |seen| second.reply(seen)).await;
+    let ledger = Ledger::on(FailingDisk::new(".unsealed-", 1), case.path(), false);
+    let report = run_session(case.plan(&ledger, fake.options()), &mut ()).await;
+    assert_eq!(report.class(), Some(Class::NotKept));
+    left_aside(&case, &report, &before, 2);
 }
 
 #[tokio::test]

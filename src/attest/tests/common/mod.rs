@@ -1,12 +1,15 @@
 //! Vectors and helpers shared by the tests.
 #![allow(dead_code, clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
+pub mod anchors;
+pub mod mutate;
+
 use std::{fs, path::PathBuf};
 
 use plimsoll_attestation::{
     Envelope, Fault, PublicKey, SigningKey, base64,
-    bundle::{Entry, Report, Verification, Visitor, verify},
-    statement::{Link, link},
+    bundle::{BundleWriter, Call, Entry, Report, SeenLine, Verification, Visitor, verify},
+    statement::{Link, SessionClose, link},
 };
 
 use plimsoll_record::{
@@ -17,8 +20,8 @@ use plimsoll_record::{
 use plimsoll_wire::{
     Rule,
     proto::{
-        JavaScriptResult, JavaScriptRun, MessageField, RunRequest, RunResponse, run_request,
-        run_response,
+        CellResult, JavaScriptResult, JavaScriptRun, MessageField, RunRequest, RunResponse,
+        run_request, run_response,
     },
 };
 
@@ -134,6 +137,11 @@ impl Known {
 
 /// A checked single run, as a daemon would answer it.
 pub fn single_run(n: u32) -> Entry {
+    sized_run(n, 0)
+}
+
+/// A single run with at least so many bytes of output.
+pub fn sized_run(n: u32, output: usize) -> Entry {
     let request = RunRequest {
         protocol: 3,
         minimum_isolation: "kernel".to_owned(),
@@ -144,19 +152,27 @@ pub fn single_run(n: u32) -> Entry {
         })),
         ..Default::default()
     };
-    let response = answered(&request, None, &format!("{n}\n"));
+    let response = answered(&request, None, &format!("{n}\n{}", "x".repeat(output)));
     Entry::answered(&request, &response).unwrap()
 }
 
-/// The answer to a request, with its record.
+/// The answer to a cell or a snippet, with its record.
 pub fn answered(request: &RunRequest, chain: Option<&Chain>, stdout: &str) -> RunResponse {
+    let stdout = stdout.as_bytes().to_vec();
+    let result = match request.payload {
+        Some(run_request::Payload::Cell(_)) => run_response::Result::from(CellResult {
+            stdout,
+            ..Default::default()
+        }),
+        _ => run_response::Result::from(JavaScriptResult {
+            stdout,
+            ..Default::default()
+        }),
+    };
     let mut response = RunResponse {
         sandbox: "test".to_owned(),
         isolation: "kernel".to_owned(),
-        result: Some(run_response::Result::from(JavaScriptResult {
-            stdout: stdout.as_bytes().to_vec(),
-            ..Default::default()
-        })),
+        result: Some(result),
         ..Default::default()
     };
     let facts = Facts {
@@ -170,6 +186,45 @@ pub fn answered(request: &RunRequest, chain: Option<&Chain>, stdout: &str) -> Ru
     let record = make::answered(&facts, &response);
     response.record = MessageField::some(record);
     response
+}
+
+/// Everything a visitor sees, in order.
+#[derive(Debug, Default, Eq, PartialEq)]
+pub struct Trace(pub Vec<String>);
+
+impl Visitor for Trace {
+    fn call(&mut self, call: &Call<'_>) {
+        let bytes = Digest::of(call.bytes);
+        self.0.push(format!(
+            "call {} at {} {bytes} {:?} {} {}",
+            call.line,
+            call.offset,
+            call.digests,
+            call.record.record_sha256,
+            call.response.is_some()
+        ));
+    }
+
+    fn close(&mut self, line: u64, close: &SessionClose) {
+        self.0.push(format!("close {line} {close:?}"));
+    }
+
+    fn line(&mut self, line: &SeenLine) {
+        self.0.push(format!("{line:?}"));
+    }
+}
+
+/// A bundle of so many calls with a checkpoint after each ten, each with so
+/// much output.
+pub fn long_bundle(key: &SigningKey, calls: u32, output: usize) -> Vec<u8> {
+    let mut writer = BundleWriter::new(Vec::new(), key);
+    for n in 0..calls {
+        writer.entry(&sized_run(n, output).sign(key)).unwrap();
+        if n % 10 == 9 || n + 1 == calls {
+            writer.checkpoint().unwrap();
+        }
+    }
+    writer.into_inner()
 }
 
 /// What a holder of the test key can write without this crate's checks: any

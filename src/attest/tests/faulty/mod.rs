@@ -1,4 +1,5 @@
 //! A disk whose operations can be made to fail.
+#![allow(dead_code)]
 
 use std::{
     cell::{Cell, RefCell},
@@ -22,7 +23,11 @@ pub struct Faults {
     pub dies: Cell<bool>,
     pub no_truncate: Cell<bool>,
     pub no_side_file: Cell<bool>,
+    /// Bytes that may still be written to side files; `None` for any.
+    pub side_budget: Cell<Option<usize>>,
+    pub no_side_sync: Cell<bool>,
     pub no_directory_sync: Cell<bool>,
+    pub no_rename: Cell<bool>,
     pub clock: Cell<Duration>,
     pub waits: Cell<usize>,
     pub at_first_wait: RefCell<Option<Box<dyn FnOnce()>>>,
@@ -82,6 +87,14 @@ impl Disk for FaultyDisk {
         OsDisk.facts(path)
     }
 
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.0.alive()?;
+        if self.0.no_rename.get() {
+            return Err(self.0.fault());
+        }
+        OsDisk.rename(from, to)
+    }
+
     fn sync_directory_of(&self, path: &Path) -> io::Result<()> {
         self.0.alive()?;
         if self.0.no_directory_sync.take() {
@@ -125,6 +138,10 @@ impl<F: BundleFile> BundleFile for FaultyFile<F> {
                 Err(self.1.fault())
             }
             budget => {
+                if let Some(room) = self.1.side_budget.get().filter(|_| !self.2) {
+                    self.0.append(length, &bytes[..room.min(bytes.len())])?;
+                    return Err(self.1.fault());
+                }
                 if self.2 {
                     self.1.budget.set(budget.map(|budget| budget - bytes.len()));
                 }
@@ -149,6 +166,7 @@ impl<F: BundleFile> BundleFile for FaultyFile<F> {
                 self.1.syncs.set(Some(left - 1));
                 self.0.sync()
             }
+            _ if !self.2 && self.1.no_side_sync.get() => Err(self.1.fault()),
             _ => self.0.sync(),
         }
     }

@@ -126,7 +126,8 @@ impl Reply {
         self
     }
 
-    fn to_bytes(&self, id: &str) -> Vec<u8> {
+    /// The whole answer to a request of this ID.
+    pub fn to_bytes(&self, id: &str) -> Vec<u8> {
         let mut head = format!("HTTP/1.1 {} X\r\n", self.status);
         if !self
             .headers

@@ -7,24 +7,38 @@
 #![allow(clippy::unwrap_used)]
 
 use std::{
-    env,
+    env, fs,
     io::{BufRead, BufReader, Read, Write},
     net::TcpStream,
     os::unix::process::ExitStatusExt,
     process::{Child, ChildStderr, Command, ExitCode, ExitStatus, Output, Stdio},
+    sync::mpsc,
+    thread,
+    time::Duration,
 };
+
+use rustix::process::{Resource, Rlimit, setrlimit};
 
 const TOKEN: &str = "CANARY-token-0123456789abcdef-0123456789";
 
+/// The first argument of a daemon that gets one thread and no second.
+const STARVED: &str = "starved-daemon";
+
 fn main() -> ExitCode {
     let mut arguments = env::args_os().skip(1);
-    if arguments.next().is_some_and(|first| first == "daemon") {
+    let first = arguments.next();
+    if first.as_ref().is_some_and(|first| first == STARVED) {
+        one_more_thread();
+    }
+    if first.is_some_and(|first| first == "daemon" || first == STARVED) {
         return ExitCode::from(plimsoll_daemon::main(arguments));
     }
     let checks: &[(&str, fn())] = &[
         ("help_and_arguments", help_and_arguments),
         ("refused_settings", refused_settings),
         ("half_of_the_descriptors", half_of_the_descriptors),
+        ("too_few_descriptors", too_few_descriptors),
+        ("too_few_threads", too_few_threads),
         ("a_signal_stops_it", a_signal_stops_it),
         ("a_second_signal_kills_it", a_second_signal_kills_it),
         (
@@ -86,6 +100,17 @@ fn help_and_arguments() {
 fn refused_settings() {
     for (variables, code, word) in [
         (&[("SANDBOX_PROVIDER", "dokcer")][..], 2, "agentsandbox"),
+        #[cfg(feature = "wasm")]
+        (
+            &[
+                ("SANDBOX_PROVIDER", "wasm"),
+                ("PLIMSOLL_INSECURE", "1"),
+                ("PLIMSOLL_ADDR", "127.0.0.1:0"),
+                ("SANDBOX_MEMORY_MB", "1"),
+            ],
+            2,
+            "SANDBOX_MEMORY_MB",
+        ),
         (&[("PLIMSOLL_TOKEN", "CANARY-short")], 2, "PLIMSOLL_TOKEN"),
         (&[("PLIMSOLL_ADDR", "127.0.0.1")], 4, "PLIMSOLL_ADDR"),
         (
@@ -110,18 +135,80 @@ fn refused_settings() {
     }
 }
 
-/// The soft limit is raised to the hard one, and half of it is for connections.
-fn half_of_the_descriptors() {
+/// This program under limits that a shell sets.
+fn limited(limits: &str) -> Command {
     let mut command = Command::new("/bin/sh");
     command
         .env_clear()
         .env("PLIMSOLL_ADDR", "127.0.0.1:0")
-        .args([
-            "-c",
-            "ulimit -S -n 60 && ulimit -H -n 100 && exec \"$0\" daemon",
-        ])
+        .args(["-c", &format!("{limits} && exec \"$0\" daemon")])
         .arg(env::current_exe().unwrap());
-    let mut running = Running::of(&mut command);
+    command
+}
+
+/// A start that the environment refuses: soon, in one line, without a fault.
+fn refused_by_the_environment(command: &mut Command, word: &str) {
+    let mut child = command
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut errors = child.stderr.take().unwrap();
+    let (send, ended) = mpsc::channel();
+    let reader = thread::spawn(move || {
+        let mut log = String::new();
+        errors.read_to_string(&mut log).unwrap();
+        let _ = send.send(log);
+    });
+    let log = ended.recv_timeout(Duration::from_secs(20));
+    if log.is_err() {
+        child.kill().unwrap();
+    }
+    let status = child.wait().unwrap();
+    reader.join().unwrap();
+    let log = log.unwrap();
+    assert_eq!(status.code(), Some(4), "{log}");
+    assert_eq!(log.lines().count(), 1, "{log}");
+    assert!(log.contains("plimsolld could not start"), "{log}");
+    assert!(log.contains(word) && !log.contains(".rs"), "{log}");
+}
+
+fn too_few_descriptors() {
+    for most in 6..=10 {
+        let mut command = limited(&format!("ulimit -n {most}"));
+        refused_by_the_environment(&mut command, "too few file descriptors");
+    }
+    // What the hard limit allows is there.
+    let mut running = Running::of(&mut limited("ulimit -S -n 6 && ulimit -H -n 100"));
+    running.child.kill().unwrap();
+    running.wait();
+}
+
+/// Leaves this process address space for the stack of one thread.
+fn one_more_thread() {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let size = status.lines().find_map(|l| l.strip_prefix("VmSize:"));
+    let size = size.unwrap().trim().strip_suffix(" kB").unwrap();
+    let most = (size.parse::<u64>().unwrap() + 3 * 1024) * 1024;
+    let limit = Rlimit {
+        current: Some(most),
+        maximum: Some(most),
+    };
+    setrlimit(Resource::As, limit).unwrap();
+}
+
+fn too_few_threads() {
+    let mut command = Command::new(env::current_exe().unwrap());
+    command
+        .env_clear()
+        .env("PLIMSOLL_ADDR", "127.0.0.1:0")
+        .arg(STARVED);
+    refused_by_the_environment(&mut command, "too few threads");
+}
+
+/// The soft limit is raised to the hard one, and half of it is for connections.
+fn half_of_the_descriptors() {
+    let mut running = Running::of(&mut limited("ulimit -S -n 60 && ulimit -H -n 100"));
     assert!(
         running.seen.contains("\"max_connections\":50}"),
         "{}",

@@ -5,7 +5,7 @@ use std::{net::SocketAddr, time::Duration};
 use tokio::task::JoinSet;
 
 use crate::support::{
-    Daemon, TOKEN,
+    Daemon, REQUEST_ID, TOKEN,
     client::Wire,
     raw::{Raw, head, json, path},
     settings,
@@ -166,6 +166,49 @@ async fn a_refusal_sends_no_100() {
     assert_eq!(raw.answer().await.status, 100);
     raw.send("{}").await;
     assert_eq!(raw.answer().await.status, 200);
+}
+
+/// The library hands on what is inside of the last coding, so it must be the
+/// only one: what it hands on would else still be compressed or chunked.
+#[tokio::test]
+async fn chunked_once_is_the_only_transfer_coding() {
+    let daemon = Daemon::start().await;
+    let chunks = "2\r\n{}\r\n0\r\n\r\n";
+    for (codings, status) in [
+        (&["gzip, chunked"][..], 501),
+        (&["gzip", "chunked"], 501),
+        (&["identity, chunked"], 501),
+        (&[", chunked"], 501),
+        (&["chunked, chunked"], 400),
+        (&["chunked,Chunked"], 400),
+        (&["chunked", "chunked"], 400),
+    ] {
+        let more: String = codings
+            .iter()
+            .map(|coding| format!("Transfer-Encoding: {coding}\r\n"))
+            .collect();
+        for request in [
+            head("Run", &more),
+            head("Run", &more).replace(TOKEN, "x"),
+            head("Run", &more).replace(&path("Run"), "/healthz"),
+        ] {
+            let mut raw = Raw::connect(daemon.address).await;
+            raw.send(request + chunks).await;
+            let answer = raw.answer().await;
+            assert_eq!(answer.status, status, "{more}");
+            assert_eq!(answer.mark(), "request", "{more}");
+            assert_eq!(answer.header("plimsoll-request-id"), REQUEST_ID, "{more}");
+            assert!(answer.closes(), "{more}");
+            raw.closed().await;
+        }
+    }
+    assert_eq!(daemon.fake.entered(), 0);
+    for good in ["chunked", "Chunked"] {
+        let mut raw = Raw::connect(daemon.address).await;
+        let more = format!("Transfer-Encoding: {good}\r\n");
+        raw.send(head("Run", &more) + chunks).await;
+        assert_eq!(raw.answer().await.status, 200, "{good}");
+    }
 }
 
 #[tokio::test]

@@ -97,6 +97,10 @@ async fn a_deadline_that_has_passed_never_reaches_the_handler() {
             "{wire:?}"
         );
         assert_eq!(outcome.mark(), if wire.framed() { "" } else { "request" });
+        assert_eq!(
+            outcome.message,
+            "the deadline passed before anything of the call ran"
+        );
     }
     // Its body is not even asked for.
     let mut raw = Raw::connect(daemon.address).await;

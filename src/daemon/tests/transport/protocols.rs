@@ -77,6 +77,35 @@ async fn a_refusal_of_the_service_has_its_detail_and_no_header_mark() {
     }
 }
 
+/// In gRPC the status comes once, in trailers with no body before them: of a
+/// client that finds one in the headers the details would be lost.
+#[tokio::test]
+async fn a_grpc_error_states_its_status_once() {
+    let daemon = Daemon::start().await;
+    for wire in [Wire::Grpc, Wire::GrpcJson] {
+        for (method, body, token, status) in [
+            ("Run", wire.run("1"), "Bearer x", "16"),
+            ("Nope", wire.run("1"), "", "7"),
+            ("Run", wire.frame(b"\x0a\xff"), "", "3"),
+            ("Run", wire.run("refuse"), "", "9"),
+        ] {
+            let more = [("authorization", token)];
+            let more = if token.is_empty() { &[][..] } else { &more };
+            let answer = wire
+                .send(daemon.address, wire.request(method, body, more))
+                .await;
+            assert_eq!(answer.http, 200);
+            assert_eq!(answer.body, Bytes::new(), "{wire:?} {status}");
+            assert_eq!(answer.headers["plimsoll-request-id"], REQUEST_ID);
+            assert_eq!(answer.trailers["grpc-status"], status);
+            for name in ["grpc-status", "grpc-message", "grpc-status-details-bin"] {
+                assert!(!answer.headers.contains_key(name), "{wire:?} {status}");
+                assert!(answer.trailers.contains_key(name), "{wire:?} {status}");
+            }
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_handlers_own_404_is_not_unsupported() {
     let daemon = Daemon::start().await;

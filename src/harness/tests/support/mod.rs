@@ -62,7 +62,8 @@ pub fn honest(seen: &Seen) -> Reply {
     Reply::proto(&answer(&seen.message()))
 }
 
-/// A disk on which the n-th write to one file stops half way.
+/// A disk on which the n-th write to one file stops half way. A name that
+/// begins with a dot stands for every file whose name holds it.
 pub struct FailingDisk {
     name: &'static str,
     failing: usize,
@@ -86,7 +87,8 @@ pub struct FailingFile {
 
 impl FailingDisk {
     fn file(&self, path: &Path, inner: <OsDisk as Disk>::File) -> FailingFile {
-        let ours = path.file_name().is_some_and(|name| name == self.name);
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let ours = name == self.name || (self.name.starts_with('.') && name.contains(self.name));
         FailingFile {
             inner,
             failing: ours.then(|| (self.failing, self.writes.clone())),

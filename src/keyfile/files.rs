@@ -1,13 +1,10 @@
-//! Reading the small files a run is made of.
+//! Reading the small files a key or a run is made of.
 
 use std::{
     fs::{File, OpenOptions},
     io::{self, Read},
-    os::unix::fs::OpenOptionsExt,
     path::Path,
 };
-
-use rustix::fs::OFlags;
 
 /// Why a file was not read.
 #[derive(Debug, thiserror::Error)]
@@ -15,7 +12,7 @@ pub enum ReadError {
     /// The system's reason.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// A directory, FIFO, device or socket.
+    /// A FIFO, device or socket.
     #[error("not a regular file")]
     NotRegular,
     /// Over the limit.
@@ -28,25 +25,42 @@ pub enum ReadError {
 
 /// Opens a regular file to read. Opening never waits for a FIFO's writer, and
 /// what was opened is looked at, not what the name meant before.
-pub(crate) fn open_regular(path: &Path) -> Result<File, ReadError> {
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(OFlags::NONBLOCK.bits() as i32)
-        .open(path)?;
-    if !file.metadata()?.is_file() {
+///
+/// # Errors
+/// [`ReadError`].
+pub fn open_regular(path: &Path) -> Result<File, ReadError> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        options.custom_flags(rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
+    }
+    let file = options.open(path)?;
+    let kind = file.metadata()?.file_type();
+    if kind.is_dir() {
+        return Err(io::Error::from(io::ErrorKind::IsADirectory).into());
+    }
+    if !kind.is_file() {
         return Err(ReadError::NotRegular);
     }
     Ok(file)
 }
 
 /// Reads a regular file of at most `limit` bytes; a symbolic link is followed.
-pub(crate) fn read_regular(path: &Path, limit: usize) -> Result<Vec<u8>, ReadError> {
+///
+/// # Errors
+/// [`ReadError`].
+pub fn read_regular(path: &Path, limit: usize) -> Result<Vec<u8>, ReadError> {
     read_limited(open_regular(path)?, limit)
 }
 
 /// Reads to the end, and stops one byte past `limit`: the size a file states
 /// is not the size it has when it is read.
-pub(crate) fn read_limited(source: impl Read, limit: usize) -> Result<Vec<u8>, ReadError> {
+///
+/// # Errors
+/// [`ReadError`].
+pub fn read_limited(source: impl Read, limit: usize) -> Result<Vec<u8>, ReadError> {
     let mut bytes = Vec::new();
     source.take(limit as u64 + 1).read_to_end(&mut bytes)?;
     if bytes.len() > limit {
@@ -69,10 +83,10 @@ mod tests {
             read_regular(&path, 4),
             Err(ReadError::TooLarge { limit: 4 })
         ));
-        assert!(matches!(
-            read_regular(folder.path(), 4),
-            Err(ReadError::NotRegular)
-        ));
+        let directory = read_regular(folder.path(), 4);
+        assert!(
+            matches!(directory, Err(ReadError::Io(e)) if e.kind() == io::ErrorKind::IsADirectory)
+        );
         let fifo = folder.path().join("fifo");
         rustix::fs::mknodat(
             rustix::fs::CWD,

@@ -151,9 +151,9 @@ fn files_and_variable() {
     assert!(matches!(
         directory,
         Err(KeyError::Read {
-            error: ReadError::NotRegular,
+            error: ReadError::Io(error),
             ..
-        })
+        }) if error.kind() == io::ErrorKind::IsADirectory
     ));
     let variable = OsString::from(key.to_pem().as_str());
     let loaded = load(None, Some(variable), &locations, true).unwrap();

@@ -6,8 +6,8 @@ use plimsoll_wire::proto::{
 };
 
 /// Whether a call is a success: a snippet or cell with exit 0 that was not cut
-/// by its budget; a project that completed with every step asked for run, each
-/// with exit 0 and in time; a module table that completed with no row failed.
+/// by its budget; a project that completed with exactly the steps asked for, in
+/// their order, each with exit 0 and in time; a module table that completed with no row failed.
 #[must_use]
 pub fn is_success(request: &RunRequest, response: &RunResponse) -> bool {
     let completed =
@@ -17,11 +17,12 @@ pub fn is_success(request: &RunRequest, response: &RunResponse) -> bool {
         Some(RunResult::Cell(result)) => result.exit_code == 0 && !result.timed_out,
         Some(RunResult::Project(result)) => {
             let asked = match &request.payload {
-                Some(Payload::Project(run)) => run.steps.len(),
+                Some(Payload::Project(run)) => &run.steps,
                 _ => return false,
             };
+            let ran = result.steps.iter().map(|step| &step.command);
             completed(result.outcome)
-                && result.steps.len() == asked
+                && ran.eq(asked)
                 && result
                     .steps
                     .iter()
@@ -122,19 +123,48 @@ mod tests {
             ),
             (
                 two,
-                format!(r#"{{"project":{{"outcome":"{done}","steps":[{{}},{{}}]}}}}"#),
+                format!(
+                    r#"{{"project":{{"outcome":"{done}","steps":[{{"command":"a"}},{{"command":"b"}}]}}}}"#
+                ),
                 true,
+                "completed, 2 steps",
+            ),
+            // As many steps, and not those asked for.
+            (
+                two,
+                format!(
+                    r#"{{"project":{{"outcome":"{done}","steps":[{{"command":"b"}},{{"command":"a"}}]}}}}"#
+                ),
+                false,
                 "completed, 2 steps",
             ),
             (
                 two,
-                format!(r#"{{"project":{{"outcome":"{done}","steps":[{{}}]}}}}"#),
+                format!(
+                    r#"{{"project":{{"outcome":"{done}","steps":[{{"command":"a"}},{{"command":"true"}}]}}}}"#
+                ),
+                false,
+                "completed, 2 steps",
+            ),
+            (
+                two,
+                format!(
+                    r#"{{"project":{{"outcome":"{done}","steps":[{{"command":"a"}},{{"command":"b"}},{{"command":"c"}}]}}}}"#
+                ),
+                false,
+                "completed, 3 steps",
+            ),
+            (
+                two,
+                format!(r#"{{"project":{{"outcome":"{done}","steps":[{{"command":"a"}}]}}}}"#),
                 false,
                 "completed, 1 steps",
             ),
             (
                 two,
-                format!(r#"{{"project":{{"outcome":"{done}","steps":[{{}},{{"exitCode":2}}]}}}}"#),
+                format!(
+                    r#"{{"project":{{"outcome":"{done}","steps":[{{"command":"a"}},{{"command":"b","exitCode":2}}]}}}}"#
+                ),
                 false,
                 "completed, 2 steps, step 2 exit 2",
             ),

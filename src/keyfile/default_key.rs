@@ -7,11 +7,13 @@
 use std::{
     env,
     ffi::OsString,
-    fs::{self, DirBuilder, File, OpenOptions},
+    fs::{self, DirBuilder, OpenOptions},
     io::{self, Write},
-    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
+
+#[cfg(unix)]
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 
 use plimsoll_attestation::{
     SigningKey,
@@ -27,7 +29,7 @@ pub const KEY_VARIABLE: &str = "PLIMSOLL_ATTEST_KEY";
 /// Where the default key may lie, from the environment.
 #[derive(Clone, Debug, Default)]
 pub struct Locations {
-    /// `XDG_CONFIG_HOME`.
+    /// `XDG_CONFIG_HOME`; `APPDATA` on Windows.
     pub config: Option<OsString>,
     /// `HOME`.
     pub home: Option<OsString>,
@@ -38,7 +40,11 @@ impl Locations {
     #[must_use]
     pub fn from_environment() -> Self {
         Locations {
-            config: env::var_os("XDG_CONFIG_HOME"),
+            config: env::var_os(if cfg!(windows) {
+                "APPDATA"
+            } else {
+                "XDG_CONFIG_HOME"
+            }),
             home: env::var_os("HOME"),
         }
     }
@@ -201,8 +207,7 @@ pub fn from_file(path: &Path) -> Result<SigningKey, KeyError> {
     };
     let file = open_regular(path).map_err(unreadable)?;
     let facts = file.metadata().map_err(|e| unreadable(e.into()))?;
-    let mode = facts.mode() & 0o7777;
-    if mode & 0o077 != 0 {
+    if let Some(mode) = shared_mode(&facts) {
         return Err(KeyError::Permissions {
             path: path.to_owned(),
             mode,
@@ -215,17 +220,30 @@ pub fn from_file(path: &Path) -> Result<SigningKey, KeyError> {
     })
 }
 
+/// The permission bits of a file that group or others have any of.
+#[cfg(unix)]
+fn shared_mode(facts: &fs::Metadata) -> Option<u32> {
+    let mode = facts.mode() & 0o7777;
+    (mode & 0o077 != 0).then_some(mode)
+}
+
+/// Elsewhere permissions are no bits, and are not looked at.
+#[cfg(not(unix))]
+fn shared_mode(_: &fs::Metadata) -> Option<u32> {
+    None
+}
+
 fn create(path: &Path, public: &Path) -> Result<LoadedKey, KeyError> {
     let failed = |path: &Path| {
         let path = path.to_owned();
         move |error| KeyError::Make { path, error }
     };
     let folder = path.parent().unwrap_or(Path::new("/"));
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(folder)
-        .map_err(failed(folder))?;
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    builder.mode(0o700);
+    builder.create(folder).map_err(failed(folder))?;
     let key = SigningKey::generate().map_err(|fault| KeyError::Fault { path: None, fault })?;
     // An old public key may be all a verifier of old bundles has. The file of
     // a race's winner is not looked at: then the private key is there too.
@@ -273,18 +291,31 @@ fn write_new(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
     let mut random = [0; 8];
     getrandom::fill(&mut random).map_err(|_| io::Error::other("no random bytes"))?;
     let temporary = folder.join(format!(".attest-{}", hex::encode(random)));
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(mode)
-        .open(&temporary)?;
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    options.mode(mode);
+    #[cfg(not(unix))]
+    let _ = mode;
+    let mut file = options.open(&temporary)?;
     let result = file
         .write_all(content)
         .and_then(|()| file.sync_all())
         .and_then(|()| fs::hard_link(&temporary, path))
-        .and_then(|()| File::open(folder)?.sync_all());
+        .and_then(|()| sync_folder(folder));
     let removed = fs::remove_file(&temporary);
     result.and(removed)
+}
+
+#[cfg(unix)]
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    fs::File::open(folder)?.sync_all()
+}
+
+/// A folder cannot be synced everywhere; its files are safe by then.
+#[cfg(not(unix))]
+fn sync_folder(_: &Path) -> io::Result<()> {
+    Ok(())
 }
 
 #[cfg(test)]

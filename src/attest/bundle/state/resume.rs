@@ -1,0 +1,222 @@
+//! Taking a verification up where a state says it ended.
+
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+
+use plimsoll_record::Digest;
+use sha2::{Digest as _, Sha256};
+
+use super::{State, StateNote};
+use crate::{
+    bundle::{
+        report::Report,
+        verify::{Verification, VerifyOptions},
+        visitor::{SeenLine, Visitor},
+    },
+    fault::Fault,
+    key::PublicKey,
+};
+
+/// How a verification with a state went.
+#[derive(Debug)]
+pub struct Resumption {
+    /// Lines that a state stood for: they were hashed and not checked again.
+    pub earlier: u64,
+    /// Why the state given was not used.
+    pub note: Option<StateNote>,
+    /// The verdict, with the state to save. It is the verdict of a full
+    /// verification: what a state stood for was verified under the same key.
+    pub verdict: Result<(Report, State), Fault>,
+}
+
+/// Verifies a whole bundle, from where a state ends if its bytes are unchanged.
+///
+/// The visitor sees only what is checked now, and of the earlier lines the one
+/// numbered `show`, as an anchor needs it.
+pub fn verify_from(
+    mut file: impl Read + Seek,
+    keys: &[PublicKey],
+    state: Option<State>,
+    show: Option<u64>,
+    options: VerifyOptions,
+    visitor: &mut impl Visitor,
+) -> Resumption {
+    let mut note = None;
+    if let Some(state) = state {
+        match prefix(&mut file, keys, &state, show) {
+            Ok((hasher, shown)) => {
+                if let Some(line) = shown {
+                    visitor.line(&line);
+                }
+                let earlier = state.report.lines;
+                let verification = Verification::resume(keys, state.report);
+                let verdict = rest(file, hasher, verification, options, visitor);
+                return Resumption {
+                    earlier,
+                    note: None,
+                    verdict,
+                };
+            }
+            Err(why) => note = Some(why),
+        }
+    }
+    let verdict = file
+        .seek(SeekFrom::Start(0))
+        .map_err(|error| Fault::io(&error))
+        .and_then(|_| {
+            let verification = Verification::new(keys);
+            rest(file, Sha256::new(), verification, options, visitor)
+        });
+    Resumption {
+        earlier: 0,
+        note,
+        verdict,
+    }
+}
+
+/// Hashes the bytes a state stands for; leaves the file after them.
+fn prefix(
+    file: &mut (impl Read + Seek),
+    keys: &[PublicKey],
+    state: &State,
+    show: Option<u64>,
+) -> Result<(Sha256, Option<SeenLine>), StateNote> {
+    let unreadable = |error: io::Error| StateNote::Unreadable(error.kind());
+    if !keys.iter().any(|key| key.id() == state.report.key_id) {
+        return Err(StateNote::OtherKey);
+    }
+    file.seek(SeekFrom::Start(0)).map_err(unreadable)?;
+    let mut shown = Shown::new(show);
+    let mut hasher = Sha256::new();
+    let mut source = BufReader::with_capacity(64 << 10, file.take(state.report.bytes));
+    let mut length = 0;
+    loop {
+        let piece = source.fill_buf().map_err(unreadable)?;
+        if piece.is_empty() {
+            break;
+        }
+        hasher.update(piece);
+        shown.take(piece);
+        let taken = piece.len();
+        length += taken as u64;
+        source.consume(taken);
+    }
+    if length < state.report.bytes {
+        return Err(StateNote::Shorter);
+    }
+    if Digest::from(<[u8; 32]>::from(hasher.clone().finalize())) != state.prefix {
+        return Err(StateNote::Changed);
+    }
+    Ok((hasher, shown.line(&state.report)))
+}
+
+fn rest(
+    file: impl Read,
+    hasher: Sha256,
+    mut verification: Verification<'_>,
+    options: VerifyOptions,
+    visitor: &mut impl Visitor,
+) -> Result<(Report, State), Fault> {
+    let mut source = Hashing {
+        inner: BufReader::with_capacity(64 << 10, file),
+        hasher,
+    };
+    verification.read_with(&mut source, options, visitor)?;
+    let report = verification.finish()?;
+    // Everything was read and ends in a checkpoint: the bytes hashed are those
+    // of the report's lines.
+    let state = State {
+        report: report.clone(),
+        prefix: Digest::from(<[u8; 32]>::from(source.hasher.finalize())),
+    };
+    Ok((report, state))
+}
+
+/// Hashes what is read through it.
+struct Hashing<R> {
+    inner: BufReader<R>,
+    hasher: Sha256,
+}
+
+impl<R: Read> Read for Hashing<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let length = self.inner.read(out)?;
+        self.hasher.update(&out[..length]);
+        Ok(length)
+    }
+}
+
+impl<R: Read> BufRead for Hashing<R> {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        self.inner.fill_buf()
+    }
+
+    fn consume(&mut self, length: usize) {
+        if let Some(taken) = self.inner.buffer().get(..length) {
+            self.hasher.update(taken);
+        }
+        self.inner.consume(length);
+    }
+}
+
+/// Finds one line among bytes that were verified earlier.
+struct Shown {
+    wanted: Option<u64>,
+    number: u64,
+    /// Bytes taken.
+    at: u64,
+    start: u64,
+    length: u64,
+    hasher: Sha256,
+    digest: Option<Digest>,
+}
+
+impl Shown {
+    fn new(wanted: Option<u64>) -> Self {
+        Shown {
+            wanted,
+            number: 1,
+            at: 0,
+            start: 0,
+            length: 0,
+            hasher: Sha256::new(),
+            digest: None,
+        }
+    }
+
+    fn take(&mut self, mut bytes: &[u8]) {
+        let Some(wanted) = self.wanted else {
+            return;
+        };
+        while self.number <= wanted && !bytes.is_empty() {
+            let end = crate::scan::first(bytes, |byte| byte == b'\n');
+            let (line, rest) = bytes.split_at(end);
+            if self.number == wanted {
+                self.hasher.update(line);
+                self.length += line.len() as u64;
+            }
+            self.at += line.len() as u64;
+            bytes = rest.get(1..).unwrap_or_default();
+            if !rest.is_empty() {
+                self.at += 1;
+                if self.number == wanted {
+                    let hasher = std::mem::take(&mut self.hasher);
+                    self.digest = Some(Digest::from(<[u8; 32]>::from(hasher.finalize())));
+                } else {
+                    self.start = self.at;
+                }
+                self.number += 1;
+            }
+        }
+    }
+
+    fn line(self, report: &Report) -> Option<SeenLine> {
+        let number = self.wanted?;
+        Some(SeenLine {
+            number,
+            offset: self.start,
+            length: self.length,
+            digest: self.digest?,
+            checkpoint: report.checkpoints.binary_search(&number).is_ok(),
+        })
+    }
+}

@@ -1,0 +1,157 @@
+"""The flags of every command as the contract states them, written down here a second time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+TIERS = ("process", "container", "kernel", "vm")
+
+
+@dataclass(frozen=True)
+class Flag:
+    """One flag: what its value is called, and what holds for it. Without a value it is a switch."""
+
+    value: str | None = None
+    kind: str = "switch"
+    default: str | None = None
+    words: tuple[str, ...] = ()
+    short: str | None = None
+    repeatable: bool = False
+    required: bool = False
+
+
+def path(value: str = "FILE", **more) -> Flag:
+    return Flag(value, "path", **more)
+
+
+def text(value: str, **more) -> Flag:
+    return Flag(value, "text", **more)
+
+
+def words(value: str, of: tuple[str, ...], **more) -> Flag:
+    return Flag(value, "words", words=of, **more)
+
+
+def number(value: str = "N", **more) -> Flag:
+    return Flag(value, "number", **more)
+
+
+DURATION = Flag("D", "duration")
+TIME = Flag("T", "time")
+SWITCH = Flag()
+
+JSON = {"json": SWITCH}
+SHARED = {
+    "color": words("WHEN", ("auto", "always", "never"), default="auto"),
+    "quiet": Flag(short="q"),
+    "no-progress": SWITCH,
+    "help": Flag(short="h"),
+}
+VERIFYING = {"pub": path(repeatable=True), "own": SWITCH}
+
+RUN = {
+    "js": text("CODE"),
+    "file": path(),
+    "project": path("DIR"),
+    "session": path("CALLS.jsonl"),
+    "step": text("CMD", repeatable=True),
+    "artifact": text("PATH", repeatable=True),
+    "exclude": text("GLOB", repeatable=True),
+    "skip-binary": SWITCH,
+    "daemon": text("URL"),
+    "ca-file": path(),
+    "provider": Flag("NAME", "text", default="wasm", words=("wasm",)),
+    "key": path(),
+    "bundle": path(default="plimsoll-runs.jsonl"),
+    "shared-bundle": SWITCH,
+    "timeout": DURATION,
+    "wait": DURATION,
+    "floor": words("TIER", TIERS),
+    "software": text("RULE"),
+    "grant-profile": text("NAME"),
+    "trace-id": text("ID"),
+    "lifetime": DURATION,
+    "idle": DURATION,
+    "language": words("L", ("javascript", "python"), repeatable=True),
+    "owner": text("NAME"),
+    "print": words("HOW", ("escaped", "raw", "none"), default="escaped"),
+    "save-artifacts": path("DIR"),
+    "require-success": SWITCH,
+}
+
+POLICY = {
+    "require-tier": words("TIER", TIERS),
+    "require-provider": text("NAME", repeatable=True),
+    "require-software": text("ID", repeatable=True),
+    "require-environment": SWITCH,
+    "max-age": DURATION,
+    "not-before": TIME,
+    "not-after": TIME,
+    "require-outcome": words("OUTCOME", ("success",)),
+}
+
+COMMANDS: dict[str, dict[str, Flag]] = {
+    "keygen": {"out": path("PREFIX", short="o", required=True), **JSON, **SHARED},
+    "run": {**RUN, **JSON, **SHARED},
+    "verify": {
+        **VERIFYING,
+        "allow-empty": SWITCH,
+        "expect": path(),
+        "expect-count": number(default="-1"),
+        "expect-request": path(repeatable=True),
+        **POLICY,
+        "explain": SWITCH,
+        "stats": SWITCH,
+        **JSON,
+        **SHARED,
+    },
+    "verify-entry": {**VERIFYING, "line": number(required=True), **POLICY, "expect-request": path(), **JSON, **SHARED},
+    "replay": {
+        "pub": path(),
+        "own": SWITCH,
+        "daemon": text("URL"),
+        "ca-file": path(),
+        "provider": Flag("NAME", "text", default="wasm", words=("wasm",)),
+        "wait": Flag("D", "duration", default="6m"),
+        "timeout": DURATION,
+        "line": number(repeatable=True),
+        **JSON,
+        **SHARED,
+    },
+    "digest": {"binary": SWITCH, "fields": SWITCH, "line": number(), **JSON, **SHARED},
+    "inspect": {**VERIFYING, "line": number(), "full": SWITCH, **JSON, **SHARED},
+    "sign-statement": {
+        "type": text("URI"),
+        "subject": text("NAME=ALG:HEX", repeatable=True),
+        "predicate": path(),
+        "about": path("BUNDLE"),
+        "pub": path(),
+        "own": SWITCH,
+        "line": number(repeatable=True),
+        "all-runs": SWITCH,
+        "canonical": SWITCH,
+        "key": path(),
+        "out": path(short="o", default="-"),
+        **JSON,
+        **SHARED,
+    },
+    "open-statement": {
+        "pub": path(required=True),
+        "type": text("URI"),
+        "any-type": SWITCH,
+        "subject": text("ALG:HEX", repeatable=True),
+        "predicate-only": SWITCH,
+        **JSON,
+        **SHARED,
+    },
+    "completions": SHARED,
+    "man": {"out": path("DIR", short="o"), **SHARED},
+    "version": {**JSON, **SHARED},
+}
+"""Every command but `daemon`, which has no flag but `--help`."""
+
+LATER = {
+    "run": {"anchor"},
+    "verify": {"anchor", "anchor-pub", "write-anchor", "follow", "for", "state"},
+}
+"""Flags of the contract that are no part of this release: their place is kept free."""
