@@ -11,7 +11,7 @@ use std::{
 
 use plimsoll_attestation::{
     SigningKey,
-    bundle::{Appended, BundleWriter, Options, SignedEntry, append, disk::OsDisk},
+    bundle::{Appended, BundleWriter, Options, SignedEntry, append, disk::Disk},
 };
 use tempfile::TempDir;
 
@@ -105,9 +105,14 @@ impl Bundles {
 }
 
 /// One append as `run` makes it.
-pub fn append_one(path: &Path, key: &SigningKey, entry: &SignedEntry) -> Outcome<Appended> {
+pub fn append_one(
+    disk: &impl Disk,
+    path: &Path,
+    key: &SigningKey,
+    entry: &SignedEntry,
+) -> Outcome<Appended> {
     Ok(append(
-        &OsDisk,
+        disk,
         path,
         key,
         std::slice::from_ref(entry),

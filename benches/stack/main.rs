@@ -9,6 +9,7 @@
 
 mod bundles;
 mod daemon;
+mod disk;
 mod echo;
 mod measure;
 mod provider;
@@ -24,7 +25,8 @@ use plimsoll_quickjs::{CancelToken, Interpreter, Settings};
 use plimsoll_wire::proto::{Message as _, RunRequest};
 
 use bundles::{Bundles, append_one};
-use measure::{Outcome, Part, measure, timed};
+use disk::MeteredDisk;
+use measure::{Outcome, Part, Sample, measure, timed};
 use report::{Ratio, Report, print_ratios, print_shares, print_target};
 
 const CODE: &str = "console.log(6*7)";
@@ -92,7 +94,8 @@ fn bench(quick: bool) -> Outcome<()> {
     let bundles = Bundles::new(&key, &entry, LONG_LINES)?;
     let long_floor = bundles.long_file()?;
     let long_append = bundles.long_file()?;
-    let long_whole = Ledger::new(bundles.long_file()?, false);
+    let disk = MeteredDisk::default();
+    let long_whole = Ledger::on(disk.clone(), bundles.long_file()?, false);
     let lines: Vec<&[u8]> = bundles.long().split_inclusive(|b| *b == b'\n').collect();
     let [.., first, second] = lines.as_slice() else {
         return Err("the long bundle has no lines".into());
@@ -101,7 +104,15 @@ fn bench(quick: bool) -> Outcome<()> {
     let signature = key.sign_anchor(&text).ok_or("nothing was signed")?;
     let public = PublicKey::from_pem(key.public().to_pem().as_bytes())?;
     let keys = std::slice::from_ref(&public);
-    let whole = |ledger: &Ledger| run(&runtime, &daemon.options(), &key, ledger, &request);
+    let options = daemon.options();
+    // A sample with the disk's share in it.
+    let metered = |work: &dyn Fn() -> Outcome<u64>| {
+        disk.take();
+        let (time, line) = timed(work);
+        line?;
+        let disk = disk.take();
+        Ok::<_, Box<dyn std::error::Error>>(Sample { time, disk })
+    };
 
     let mut parts = [
         Part::new(INTERPRETER, fast, || {
@@ -146,17 +157,15 @@ fn bench(quick: bool) -> Outcome<()> {
         Part::new(SYNC_NEW, fast, || bundles.write_new([first, second])),
         Part::new(APPEND_NEW, fast, || {
             let path = bundles.absent();
-            let (time, appended) = timed(|| append_one(&path, &key, &entry));
-            appended?;
+            let sample = metered(&|| Ok(append_one(&disk, &path, &key, &entry)?.checkpoint))?;
             std::fs::remove_file(path)?;
-            Ok(time)
+            Ok(sample)
         }),
         Part::new(WHOLE_NEW, fast, || {
-            let ledger = Ledger::new(bundles.absent(), false);
-            let (time, line) = timed(|| whole(&ledger));
-            line?;
+            let ledger = Ledger::on(disk.clone(), bundles.absent(), false);
+            let sample = metered(&|| run(&runtime, &options, &key, &ledger, &request))?;
             std::fs::remove_file(ledger.path())?;
-            Ok(time)
+            Ok(sample)
         }),
         Part::new(SYNC_MORE, slow, || {
             bundles.write_more(&long_floor, [first, second])
@@ -177,14 +186,13 @@ fn bench(quick: bool) -> Outcome<()> {
             Ok(time)
         }),
         Part::new(APPEND_LONG, slow, || {
-            let (time, appended) = timed(|| append_one(&long_append, &key, &entry));
-            appended?;
-            bundles.cut_back(&long_append).map(|()| time)
+            let sample =
+                metered(&|| Ok(append_one(&disk, &long_append, &key, &entry)?.checkpoint))?;
+            bundles.cut_back(&long_append).map(|()| sample)
         }),
         Part::new(WHOLE_LONG, slow, || {
-            let (time, line) = timed(|| whole(&long_whole));
-            line?;
-            bundles.cut_back(long_whole.path()).map(|()| time)
+            let sample = metered(&|| run(&runtime, &options, &key, &long_whole, &request))?;
+            bundles.cut_back(long_whole.path()).map(|()| sample)
         }),
     ];
     measure(&mut parts)?;
@@ -217,7 +225,7 @@ fn run(
     runtime: &tokio::runtime::Runtime,
     options: &plimsoll_client::Options,
     key: &SigningKey,
-    ledger: &Ledger,
+    ledger: &Ledger<MeteredDisk>,
     request: &RunRequest,
 ) -> Outcome<u64> {
     let plan = RunPlan {
@@ -247,43 +255,53 @@ fn printed(stdout: &[u8]) -> Outcome<()> {
 }
 
 fn print(report: &Report) {
-    let of = |name| report.median(name);
     report.print_times();
-    let ratio = |name, floor_name| Ratio {
+    let of = |name| report.median(name);
+    let ratio = |name, time, floor_name, floor| Ratio {
         name,
-        time: of(name),
+        time,
         floor_name,
-        floor: of(floor_name),
+        floor,
     };
     let floors = of(INTERPRETER) + of(EXCHANGE);
     print_ratios(&[
-        ratio(PROVIDER, INTERPRETER),
-        Ratio {
-            name: CALL,
-            time: of(CALL),
-            floor_name: "interpreter + exchange",
-            floor: floors,
-        },
-        ratio(SIGN, SIGNATURE),
-        ratio(APPEND_NEW, SYNC_NEW),
-        ratio(APPEND_LONG, SYNC_MORE),
-        ratio(VERIFY_LONG, VERIFICATIONS),
-        Ratio {
-            name: WHOLE_NEW,
-            time: of(WHOLE_NEW),
-            floor_name: "interpreter + exchange + sync",
-            floor: floors + of(SYNC_NEW),
-        },
-        Ratio {
-            name: WHOLE_LONG,
-            time: of(WHOLE_LONG),
-            floor_name: "the same + 2 × 1,500 verifications",
-            floor: floors + of(SYNC_MORE) + 2.0 * of(VERIFICATIONS),
-        },
+        ratio(PROVIDER, of(PROVIDER), INTERPRETER, of(INTERPRETER)),
+        ratio(CALL, of(CALL), "interpreter + exchange", floors),
+        ratio(SIGN, of(SIGN), SIGNATURE, of(SIGNATURE)),
+        ratio(
+            VERIFY_LONG,
+            of(VERIFY_LONG),
+            VERIFICATIONS,
+            of(VERIFICATIONS),
+        ),
+        ratio(
+            "everything, new bundle, without the disk",
+            report.rest(WHOLE_NEW),
+            "interpreter + exchange",
+            floors,
+        ),
+        ratio(
+            "everything, 1,000 lines, without the disk",
+            report.rest(WHOLE_LONG),
+            "the same + 1,500 verifications",
+            floors + of(VERIFICATIONS),
+        ),
+        ratio(
+            "disk in an append to a new bundle",
+            report.disk(APPEND_NEW),
+            SYNC_NEW,
+            of(SYNC_NEW),
+        ),
+        ratio(
+            "disk in an append to 1,000 lines",
+            report.disk(APPEND_LONG),
+            SYNC_MORE,
+            of(SYNC_MORE),
+        ),
     ]);
     let call_rest = of(CALL) - of(PROVIDER) - of(EXCHANGE) - of(CHECK);
     print_shares(
-        of(WHOLE_NEW),
+        report.rest(WHOLE_NEW),
         &[
             ("interpreter", of(INTERPRETER)),
             ("provider around it", of(PROVIDER) - of(INTERPRETER)),
@@ -291,8 +309,7 @@ fn print(report: &Report) {
             ("daemon's gate, service and log; codecs", call_rest),
             (CHECK, of(CHECK)),
             (SIGN, of(SIGN)),
-            ("write and sync", of(SYNC_NEW)),
-            ("rest of the append", of(APPEND_NEW) - of(SYNC_NEW)),
+            ("append: lock, link, checkpoint", report.rest(APPEND_NEW)),
         ],
     );
 }

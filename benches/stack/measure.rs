@@ -13,45 +13,68 @@ pub type Outcome<T> = Result<T, Box<dyn Error>>;
 /// measure mostly caches that the other parts emptied.
 const TURN: usize = 20;
 
+/// One sample.
+pub struct Sample {
+    /// The whole time.
+    pub time: Duration,
+    /// What of it was writing and syncing.
+    pub disk: Duration,
+}
+
+impl From<Duration> for Sample {
+    fn from(time: Duration) -> Self {
+        Sample {
+            time,
+            disk: Duration::ZERO,
+        }
+    }
+}
+
 /// One thing that is measured.
 pub struct Part<'a> {
     /// Its place in the report.
     pub name: &'static str,
-    step: Box<dyn FnMut() -> Outcome<Duration> + 'a>,
+    step: Box<dyn FnMut() -> Outcome<Sample> + 'a>,
     samples: usize,
-    times: Vec<Duration>,
+    taken: Vec<Sample>,
 }
 
 impl<'a> Part<'a> {
     /// A part measured `samples` times. `step` takes one sample and says how
     /// long it was, so that it can prepare and tidy outside of that time.
-    pub fn new(
+    pub fn new<T: Into<Sample>>(
         name: &'static str,
         samples: usize,
-        step: impl FnMut() -> Outcome<Duration> + 'a,
+        mut step: impl FnMut() -> Outcome<T> + 'a,
     ) -> Self {
         Part {
             name,
-            step: Box::new(step),
+            step: Box::new(move || step().map(Into::into)),
             samples,
-            times: Vec::with_capacity(samples),
+            taken: Vec::with_capacity(samples),
         }
     }
 
     fn turn(&mut self) -> Outcome<()> {
-        for _ in 0..TURN.min(self.samples - self.times.len()) {
-            let time = (self.step)().map_err(|error| format!("{}: {error}", self.name))?;
-            self.times.push(time);
+        for _ in 0..TURN.min(self.samples - self.taken.len()) {
+            let sample = (self.step)().map_err(|error| format!("{}: {error}", self.name))?;
+            self.taken.push(sample);
         }
         Ok(())
     }
 
-    /// The measured times; none are left to measure afterwards.
-    pub fn summary(mut self) -> Summary {
-        self.times.sort_unstable();
+    /// What was measured.
+    pub fn summary(self) -> Summary {
+        let sorted = |of: fn(&Sample) -> Duration| {
+            let mut times: Vec<_> = self.taken.iter().map(of).collect();
+            times.sort_unstable();
+            times
+        };
         Summary {
             name: self.name,
-            sorted: self.times,
+            all: sorted(|sample| sample.time),
+            disk: sorted(|sample| sample.disk),
+            rest: sorted(|sample| sample.time.saturating_sub(sample.disk)),
         }
     }
 }
@@ -61,9 +84,9 @@ impl<'a> Part<'a> {
 pub fn measure(parts: &mut [Part<'_>]) -> Outcome<()> {
     for part in &mut *parts {
         part.turn()?;
-        part.times.clear();
+        part.taken.clear();
     }
-    while parts.iter().any(|part| part.times.len() < part.samples) {
+    while parts.iter().any(|part| part.taken.len() < part.samples) {
         for part in &mut *parts {
             part.turn()?;
         }
@@ -78,30 +101,47 @@ pub fn timed<T>(work: impl FnOnce() -> T) -> (Duration, T) {
     (started.elapsed(), result)
 }
 
-/// A part that has been measured.
+/// A part that has been measured; each list is sorted.
 pub struct Summary {
     /// The part's name.
     pub name: &'static str,
-    sorted: Vec<Duration>,
+    all: Vec<Duration>,
+    disk: Vec<Duration>,
+    rest: Vec<Duration>,
 }
 
 impl Summary {
     /// Samples taken.
     pub fn count(&self) -> usize {
-        self.sorted.len()
+        self.all.len()
     }
 
-    /// The time that this percentage of all samples does not exceed (nearest
-    /// rank), in milliseconds; 0 without samples.
+    /// The time that this percentage of all samples does not exceed, in
+    /// milliseconds.
     pub fn at(&self, percent: usize) -> f64 {
-        let rank = (self.sorted.len() * percent).div_ceil(100);
-        self.sorted
-            .get(rank.saturating_sub(1))
-            .map_or(0.0, |time| time.as_secs_f64() * 1e3)
+        at(&self.all, percent)
     }
 
     /// The median in milliseconds.
     pub fn median(&self) -> f64 {
-        self.at(50)
+        at(&self.all, 50)
     }
+
+    /// The median of writing and syncing in milliseconds; 0 where there is none.
+    pub fn disk(&self) -> f64 {
+        at(&self.disk, 50)
+    }
+
+    /// The median of everything but writing and syncing, in milliseconds.
+    pub fn rest(&self) -> f64 {
+        at(&self.rest, 50)
+    }
+}
+
+/// By nearest rank, in milliseconds; 0 without samples.
+fn at(sorted: &[Duration], percent: usize) -> f64 {
+    let rank = (sorted.len() * percent).div_ceil(100);
+    sorted
+        .get(rank.saturating_sub(1))
+        .map_or(0.0, |time| time.as_secs_f64() * 1e3)
 }

@@ -12,7 +12,11 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, Method, header, request::Parts};
 use plimsoll_wire::{
     Code, Reason,
-    strict_json::{self, StrictJsonError},
+    json::{self, JsonError},
+    proto::{
+        CloseSessionRequest, DescribeRequest, OpenSessionRequest, RunRequest, SessionRunRequest,
+    },
+    strict_json::StrictJsonError,
 };
 use tokio::time::{Instant, timeout_at};
 use tokio_util::sync::CancellationToken;
@@ -129,7 +133,7 @@ impl Admission {
             .await?;
         applicant.exchange.request_read();
         let (received, received_at) = (SystemTime::now(), StdInstant::now());
-        let body = unpack(raw, content, gzip, self.settings.max_body).await?;
+        let body = unpack(raw, procedure, content, gzip, self.settings.max_body).await?;
         Ok(Clean {
             admitted: Admitted {
                 reached: applicant.reached.clone(),
@@ -297,13 +301,33 @@ enum UnpackError {
     Inflate(#[from] InflateError),
     #[error("{0}")]
     Json(#[from] StrictJsonError),
+    /// Strict JSON that is another message. The decoder's own words are left
+    /// out: they quote what they choke on.
+    #[error("it is not the procedure's message, at line {line}, column {column}")]
+    Message { line: usize, column: usize },
 }
 
-async fn unpack(raw: Bytes, content: Content, gzip: bool, limit: usize) -> Result<Bytes, Stop> {
+impl From<JsonError> for UnpackError {
+    fn from(error: JsonError) -> Self {
+        match error {
+            JsonError::Text(error) => UnpackError::Json(error),
+            JsonError::Message { line, column, .. } => UnpackError::Message { line, column },
+            JsonError::Unknown { .. } => UnpackError::Message { line: 1, column: 0 },
+        }
+    }
+}
+
+async fn unpack(
+    raw: Bytes,
+    procedure: &'static str,
+    content: Content,
+    gzip: bool,
+    limit: usize,
+) -> Result<Bytes, Stop> {
     let unpacked = if raw.len() <= UNPACK_INLINE && !gzip {
-        unpack_now(raw, content, gzip, limit)
+        unpack_now(raw, procedure, content, gzip, limit)
     } else {
-        tokio::task::spawn_blocking(move || unpack_now(raw, content, gzip, limit))
+        tokio::task::spawn_blocking(move || unpack_now(raw, procedure, content, gzip, limit))
             .await
             .map_err(|lost| Stop::Fault(surface::lost_text(lost)))?
     };
@@ -315,10 +339,23 @@ async fn unpack(raw: Bytes, content: Content, gzip: bool, limit: usize) -> Resul
     })
 }
 
-/// Undoes framing and compression, and scans JSON strictly: the decoder behind
+/// Whether a text is the message of a procedure. It is decoded again behind
+/// this, by a decoder that would also take a list for a message.
+fn read_json(procedure: &str, text: &[u8]) -> Result<(), JsonError> {
+    match procedure {
+        "CloseSession" => json::read::<CloseSessionRequest>(text).map(drop),
+        "OpenSession" => json::read::<OpenSessionRequest>(text).map(drop),
+        "Run" => json::read::<RunRequest>(text).map(drop),
+        "SessionRun" => json::read::<SessionRunRequest>(text).map(drop),
+        _ => json::read::<DescribeRequest>(text).map(drop),
+    }
+}
+
+/// Undoes framing and compression, and reads JSON strictly: the decoder behind
 /// this is lenient where two readers could disagree.
 fn unpack_now(
     raw: Bytes,
+    procedure: &str,
     content: Content,
     gzip: bool,
     limit: usize,
@@ -329,7 +366,7 @@ fn unpack_now(
         Protocol::Grpc | Protocol::GrpcWeb => frame::unwrap(&raw, gzip, limit)?,
     };
     if content.json {
-        strict_json::check(&message)?;
+        read_json(procedure, &message)?;
     }
     Ok(match content.protocol {
         Protocol::Connect => message,
