@@ -43,7 +43,10 @@ pub fn from_json<M: DeserializeOwned>(file: &Path, bytes: &[u8]) -> Result<M, Fa
         let failure = refused(file, &error.to_string(), advice);
         match error {
             JsonError::Text(at) => failure.reason("text").offset(at.offset as u64),
-            JsonError::Message { line, .. } => failure.reason("message").line(line as u64),
+            JsonError::Message { line, path, .. } => {
+                let failure = failure.reason("message").line(line as u64);
+                if path.is_empty() { failure } else { failure.member(path) }
+            }
             JsonError::Unknown { path } => failure.reason("unknown_member").member(path),
         }
     })

@@ -82,6 +82,10 @@ fn failure(error: &KeyError, nothing: &str) -> Failure {
             error: ReadError::Io(error),
             ..
         } => format!("the key file cannot be read: {}", plain_words(error)),
+        KeyError::Fault { path: None, fault } => format!(
+            "PLIMSOLL_ATTEST_KEY holds no usable key: {}",
+            fault.to_string().replace("the file", "it")
+        ),
         other => other.to_string(),
     };
     let failure = Failure::new(class, format!("{fact}; {nothing}"), advice).exit(ExitCode::Usage);

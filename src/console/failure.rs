@@ -84,6 +84,13 @@ impl Failure {
         }))
     }
 
+    /// Adds to the fact, such as what it means for the command. Raw text.
+    #[must_use]
+    pub fn adding(mut self, text: &str) -> Self {
+        self.0.message.push_str(text);
+        self
+    }
+
     /// A narrower stable word within the class.
     #[must_use]
     pub fn reason(mut self, reason: impl Into<String>) -> Self {

@@ -63,7 +63,9 @@ impl RequestError {
     pub fn member(&self) -> &str {
         match self {
             RequestError::Refused(refusal) => &refusal.member,
-            RequestError::Json(JsonError::Unknown { path }) => path,
+            RequestError::Json(JsonError::Unknown { path } | JsonError::Message { path, .. }) => {
+                path
+            }
             _ => "",
         }
     }

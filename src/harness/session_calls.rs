@@ -20,7 +20,7 @@ pub enum CallsError {
     #[error("there is no call")]
     Empty,
     /// A line is not the JSON of a request.
-    #[error("line {line}: {error}")]
+    #[error("{error}")]
     Json {
         /// 1-based.
         line: usize,
@@ -28,7 +28,7 @@ pub enum CallsError {
         error: JsonError,
     },
     /// A line is over [`MAX_CALL_BYTES`].
-    #[error("line {line} is over {MAX_CALL_BYTES} bytes")]
+    #[error("a call is over {MAX_CALL_BYTES} bytes")]
     Long {
         /// 1-based.
         line: usize,
@@ -37,7 +37,7 @@ pub enum CallsError {
     #[error("there are more than {MAX_CALLS} calls")]
     Many,
     /// A line breaks a rule of the wire.
-    #[error("line {line}: {refusal}")]
+    #[error("{refusal}")]
     Refused {
         /// 1-based.
         line: usize,

@@ -17,8 +17,11 @@ pub enum JsonError {
     /// The text is strict JSON and does not decode to the message.
     #[error("{message}")]
     Message {
-        /// What the decoder says, without its position.
+        /// What is wrong, in words of JSON.
         message: String,
+        /// The member at fault, as a path from the top of the text; empty from
+        /// [`read`], which does not track it.
+        path: String,
         /// 1-based line of the text.
         line: usize,
         /// 1-based column of the line, in bytes.
@@ -40,7 +43,7 @@ pub enum JsonError {
 pub fn read<M: DeserializeOwned>(text: &[u8]) -> Result<M, JsonError> {
     strict_json::check(text)?;
     let mut deserializer = serde_json::Deserializer::from_slice(text);
-    M::deserialize(Objects(&mut deserializer)).map_err(decode_error)
+    M::deserialize(Objects(&mut deserializer)).map_err(|error| decode_error(&error, String::new()))
 }
 
 /// Like [`read`], for text a person wrote: an unknown member is refused too,
@@ -51,11 +54,17 @@ pub fn read<M: DeserializeOwned>(text: &[u8]) -> Result<M, JsonError> {
 pub fn read_known<M: DeserializeOwned>(text: &[u8]) -> Result<M, JsonError> {
     strict_json::check(text)?;
     let mut unknown = None;
+    let mut track = serde_path_to_error::Track::new();
     let mut deserializer = serde_json::Deserializer::from_slice(text);
-    let message = serde_ignored::deserialize(Objects(&mut deserializer), |path| {
+    let objects = Objects(&mut deserializer);
+    let tracked = serde_path_to_error::Deserializer::new(objects, &mut track);
+    let message = serde_ignored::deserialize(tracked, |path| {
         unknown.get_or_insert_with(|| place(&path));
     })
-    .map_err(decode_error)?;
+    .map_err(|error| {
+        let path = track.path().to_string();
+        decode_error(&error, if path == "." { String::new() } else { path })
+    })?;
     match unknown {
         Some(path) => Err(JsonError::Unknown { path }),
         None => Ok(message),
@@ -87,17 +96,41 @@ pub fn write<M: Serialize>(message: &M) -> Result<String, serde_json::Error> {
     serde_json::to_string(message)
 }
 
-fn decode_error(error: serde_json::Error) -> JsonError {
+fn decode_error(error: &serde_json::Error, path: String) -> JsonError {
     let text = error.to_string();
     let message = match text.rfind(" at line ") {
-        Some(end) => text[..end].to_owned(),
-        None => text,
+        Some(end) => plain(&text[..end]),
+        None => plain(&text),
     };
     JsonError::Message {
         message,
+        path,
         line: error.line(),
         column: error.column(),
     }
+}
+
+/// The decoder's words without the names of its types.
+fn plain(text: &str) -> String {
+    let Some((found, expected)) = text.split_once(", expected ") else {
+        return text.to_owned();
+    };
+    let holds = |words: &[&str]| words.iter().any(|word| expected.contains(word));
+    let expected = if holds(&["u32", "i32", "u64", "i64", "f64", "number", "integer"]) {
+        "a number in range"
+    } else if holds(&["struct ", "map", "message"]) {
+        "an object"
+    } else if holds(&["sequence", "array"]) {
+        "a list"
+    } else if holds(&["string"]) {
+        "a string"
+    } else {
+        expected
+    };
+    let found = found
+        .trim_start_matches("invalid type: ")
+        .trim_start_matches("invalid value: ");
+    format!("{expected} belongs here, found {found}")
 }
 
 #[cfg(test)]
@@ -133,6 +166,40 @@ mod tests {
             Err(JsonError::Unknown { path }) if path == "project.files[1].mode"
         ));
         assert!(read_known::<RunRequest>(texts[0].as_bytes()).is_ok());
+    }
+
+    #[test]
+    fn a_wrong_type_is_named_by_its_member() {
+        for (text, member, wanted) in [
+            (
+                r#"{"protocol":"x"}"#,
+                "protocol",
+                "a number in range belongs here",
+            ),
+            (
+                r#"{"javascript":{"code":5}}"#,
+                "javascript.code",
+                "a string belongs here",
+            ),
+            (
+                r#"{"javascript":"x"}"#,
+                "javascript",
+                "an object belongs here",
+            ),
+            (
+                r#"{"project":{"steps":{}}}"#,
+                "project.steps",
+                "a list belongs here",
+            ),
+        ] {
+            match read_known::<RunRequest>(text.as_bytes()) {
+                Err(JsonError::Message { message, path, .. }) => {
+                    assert_eq!(path, member, "{text}");
+                    assert!(message.starts_with(wanted), "{text}: {message}");
+                }
+                other => panic!("{text}: {other:?}"),
+            }
+        }
     }
 
     #[test]

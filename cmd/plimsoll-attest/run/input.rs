@@ -210,6 +210,10 @@ fn session_calls(
         )
         .file(&file);
         match error {
+            CallsError::Json {
+                line,
+                error: JsonError::Unknown { path } | JsonError::Message { path, .. },
+            } if !path.is_empty() => failure.line(line as u64).member(path),
             CallsError::Json { line, .. } | CallsError::Long { line } => failure.line(line as u64),
             CallsError::Refused { line, refusal } => {
                 let failure = failure.line(line as u64);

@@ -10,7 +10,7 @@ mod show;
 use clap::ArgMatches;
 use plimsoll_client::CancelToken;
 use plimsoll_console::{
-    Console, Errors, ExitCode, Failure, JsonObject, Ran, Stream, escape,
+    Class, Console, Errors, ExitCode, Failure, JsonObject, Ran, Stream, escape,
     help::Sections,
     output::Stop,
     progress::{Measure, Progress},
@@ -103,7 +103,8 @@ pub fn usage(fact: &str, advice: &str) -> Failure {
 }
 
 fn prepared(console: &Console, matches: &ArgMatches, interrupts: &Interrupts) -> ExitCode {
-    let stop = |failure: Failure| console.conclude(Err(Stop::Failed(failure)));
+    // Whatever stops the command before it sends: nothing of it ran.
+    let stop = |failure: Failure| console.conclude(Err(Stop::Failed(unsent(failure))));
     // Flags, key, request, bundle, daemon: the order in which nothing is
     // contacted before everything local is in order.
     let form = match flags::Form::of(matches) {
@@ -202,6 +203,18 @@ impl Facts {
         object.push("key_id", &self.key_id);
         object.push("key_created", &self.key_created);
         object.push("embedded", &self.embedded);
+    }
+}
+
+/// A failure before anything was sent says so.
+fn unsent(failure: Failure) -> Failure {
+    const NOTHING_RAN: &str = "; nothing was run";
+    let failure = failure.ran(Ran::No);
+    let said = failure.message().contains("nothing was run") || failure.class() == Class::Usage;
+    if said {
+        failure
+    } else {
+        failure.adding(NOTHING_RAN)
     }
 }
 
