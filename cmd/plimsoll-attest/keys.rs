@@ -8,6 +8,7 @@ use plimsoll_console::{
     Class, Console, Failure,
     files::{Dash, Inputs},
 };
+use plimsoll_keyfile::Locations;
 
 /// `--pub FILE…` and `--own`, of every command that verifies.
 pub fn verifying_flags() -> [Arg; 2] {
@@ -44,7 +45,7 @@ pub fn verifying(console: &Console, matches: &ArgMatches) -> Result<Vec<PublicKe
         .unwrap_or_default()
         .cloned()
         .collect();
-    let default = default_public();
+    let default = Locations::from_environment().public();
     if matches.get_flag("own") {
         match &default {
             Some(path) if path.exists() => files.push(path.clone()),
@@ -95,16 +96,4 @@ pub fn failure(file: &Path, fault: KeyFault) -> Failure {
     Failure::new(Class::Key, fault.to_string(), fault.cure())
         .reason(fault.word())
         .file(file)
-}
-
-/// Where the default key's public half lies; relative values of the
-/// environment are ignored.
-fn default_public() -> Option<PathBuf> {
-    let absolute = |name| {
-        std::env::var_os(name)
-            .map(PathBuf::from)
-            .filter(|path| path.is_absolute())
-    };
-    let config = absolute("XDG_CONFIG_HOME").or_else(|| Some(absolute("HOME")?.join(".config")))?;
-    Some(config.join("plimsoll").join("attest.pub"))
 }
