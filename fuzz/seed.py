@@ -44,5 +44,6 @@ for number, vector in enumerate(golden["requests"]):
     seed("json", f"request-{number}", json.dumps(vector["request"]).encode())
 for number, vector in enumerate(golden["results"]):
     seed("json", f"result-{number}", json.dumps(vector["response"]).encode())
+seed("json", "negative-zero", b'{"protocol":3,"module":{"model":"m","endTime":-0,"step":-0.0,"rows":[{"values":[-0]}]}}')
 for key in sorted(DATA.glob("keys/*")) + sorted(DATA.glob("vectors/*.pub")) + sorted(DATA.glob("vectors/*.key")):
     seed("pem_key", key.name, key.read_bytes())

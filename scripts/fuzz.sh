@@ -1,5 +1,8 @@
 #!/usr/bin/env bash
-# Runs every fuzz target for SECONDS_EACH seconds (default 60), seeded from the vectors. Stops at the first finding.
+# Runs every fuzz target, seeded from the vectors, and stops at the first finding.
+#   SECONDS_EACH  time for each target; default 60
+#   RUNS_EACH     inputs for each target at most; default no limit
+#   SEED          of the mutations; default a new one each time. With it a run gives the inputs of the last one again.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 command -v cargo-fuzz >/dev/null || cargo install --quiet --locked cargo-fuzz
@@ -11,7 +14,7 @@ trap 'rm -f "$log"' EXIT
 for target in $(cargo fuzz list --fuzz-dir fuzz); do
   printf '== fuzz %s: ' "$target"
   if ! cargo fuzz run --fuzz-dir fuzz --sanitizer none "$target" -- \
-    -max_total_time="${SECONDS_EACH:-60}" -timeout=10 -rss_limit_mb=1024 >"$log" 2>&1; then
+    -max_total_time="${SECONDS_EACH:-60}" -runs="${RUNS_EACH:--1}" -seed="${SEED:-0}" -timeout=10 -rss_limit_mb=1024 >"$log" 2>&1; then
     printf 'a finding\n'
     tail -n 60 "$log" >&2
     exit 1

@@ -96,6 +96,13 @@ pub fn write<M: Serialize>(message: &M) -> Result<String, serde_json::Error> {
     serde_json::to_string(message)
 }
 
+/// Whether a double is what proto3 leaves out: zero without a sign.
+// By reference, since that is how serde calls it.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+pub(crate) fn is_default_double(value: &f64) -> bool {
+    value.to_bits() == 0
+}
+
 fn decode_error(error: &serde_json::Error, path: String) -> JsonError {
     let text = error.to_string();
     let message = match text.rfind(" at line ") {
@@ -260,6 +267,16 @@ mod tests {
             values: vec![-0.0, f64::NAN],
         };
         assert_eq!(write(&row).unwrap(), r#"{"values":[-0.0,"NaN"]}"#);
+    }
+
+    #[test]
+    fn a_single_negative_zero_is_written() {
+        let text = br#"{"module":{"endTime":-0,"step":0}}"#;
+        let request: RunRequest = read(text).unwrap();
+        let written = write(&request).unwrap();
+        assert_eq!(written, r#"{"module":{"endTime":-0.0}}"#);
+        let again: RunRequest = read(written.as_bytes()).unwrap();
+        assert_eq!(again.encode_to_vec(), request.encode_to_vec());
     }
 
     proptest::proptest! {
