@@ -44,7 +44,12 @@ cargo test --locked --release -p plimsoll-attestation
 step "the verifier alone"
 cargo test --locked -p plimsoll-attest --no-default-features
 
-step "the official Python client, gRPC, curl, the command line"
+step "an engine for the container tests"
+engine=$(scripts/engine.sh prepare)
+eval "$engine"
+trap 'scripts/engine.sh stop' EXIT
+
+step "the official Python client, gRPC, curl, the command line, containers"
 cargo build --locked -p plimsoll-attest
 "$venv/bin/python" -m pytest -q tests
 
