@@ -1,0 +1,207 @@
+// The two statements of a receipt, and what ties them to the signed run.
+
+const OUTCOMES = ["unspecified", "completed", "setup_failed", "timed_out", "protocol_error"];
+const SHA1_OR_256 = [40, 64];
+const REASONS = ["not-utf8", "symlink", "submodule", "configured", "path", "too-large"];
+
+// Members in exactly this order, nothing more: the compact text must come out again.
+const exact = (opened, order, code, what) => {
+  must(encodeJson(opened.statement) === opened.source, code, `${what} is not in the one exact encoding`);
+  const walk = (value, names, path) => {
+    must(value instanceof Map, code, `${path} is not an object`);
+    must([...value.keys()].join() === names.map((n) => n[0]).join(), code, `${path} does not have exactly its members in order`);
+    for (const [name, inner] of names) {
+      const content = value.get(name);
+      if (Array.isArray(inner) && inner[0] === "each") {
+        must(Array.isArray(content), code, `${path}.${name} is not a list`);
+        content.forEach((item, i) => walk(item, inner[1], `${path}.${name}[${i}]`));
+      } else if (Array.isArray(inner)) {
+        walk(content, inner, `${path}.${name}`);
+      } else {
+        const fits = inner === "i" ? typeof content === "bigint" && content >= 0n : typeof content === "string";
+        must(inner === "list" ? Array.isArray(content) && content.every((t) => typeof t === "string") : fits, code, `${path}.${name} has another type`);
+      }
+    }
+  };
+  walk(opened.predicate, order, what);
+};
+
+const RECEIPT_ORDER = [
+  ["version", "i"],
+  ["repository", [["url", "s"]]],
+  ["pull_request", [["number", "i"], ["head_repository", "s"], ["head_sha", "s"], ["base_ref", "s"], ["base_sha", "s"]]],
+  ["tested", [
+    ["kind", "s"], ["commit_sha", "s"], ["tree_sha", "s"], ["files", "i"], ["manifest_sha256", "s"], ["executable", "i"],
+    ["excluded", ["each", [["path", "s"], ["git_blob", "s"], ["reason", "s"]]]],
+    ["added", ["each", [["path", "s"], ["sha256", "s"]]]],
+  ]],
+  ["config", [["source", "s"], ["git_blob", "s"]]],
+  ["tests_changed", "list"],
+  ["workflow", [["event", "s"], ["path", "s"], ["git_blob", "s"], ["run_id", "i"], ["run_attempt", "i"], ["run_url", "s"]]],
+  ["run", [["line", "i"], ["entry_sha256", "s"], ["record_sha256", "s"]]],
+  ["bundle_sha256", "s"],
+  ["reports", ["each", [["step", "i"], ["source", "s"], ["format", "s"], ["sha256", "s"]]]],
+  ["test_result_sha256", "s"],
+  ["summary", [["result", "s"], ["passed", "i"], ["warned", "i"], ["failed", "i"], ["skipped", "i"]]],
+  ["signing_key", [["id", "s"], ["kind", "s"]]],
+  ["created_unix_ms", "i"],
+];
+
+const plain = (value) => {
+  if (value instanceof Map) return Object.fromEntries([...value].map(([name, content]) => [name, plain(content)]));
+  return Array.isArray(value) ? value.map(plain) : value;
+};
+
+// The bytes a report was read from: never from anywhere but the signed answer.
+const reportBytes = (source, project) => {
+  const [kind, name] = [source.slice(0, source.indexOf(":")), source.slice(source.indexOf(":") + 1)];
+  if (kind === "artifact") {
+    const found = project.artifacts.filter((item) => item.path === name);
+    return found.length === 1 ? found[0].content : null;
+  }
+  const step = kind === "stdout" && /^[1-9][0-9]{0,3}$/.test(name) && project.steps[Number(name) - 1];
+  return step ? step.stdout : null;
+};
+
+const gitBlob = (bytes, length) =>
+  digest(length === 64 ? "SHA-256" : "SHA-1", concat([utf8(`blob ${bytes.length}\0`), bytes]));
+
+const byUtf8 = (a, b) => {
+  const [x, y] = [utf8(a), utf8(b)];
+  const at = x.findIndex((byte, i) => byte !== y[i]);
+  return at < 0 ? x.length - y.length : x[at] - (at < y.length ? y[at] : -1);
+};
+
+// Each file that was sent, as coming from the commit or added to it; the digest over the former.
+const checkFiles = async (receipt, project) => {
+  const added = new Map(receipt.tested.added.map((item) => [item.path, item.sha256]));
+  must(added.size === receipt.tested.added.length, "binding_mismatch", "an added file is listed twice");
+  const paths = project.files.map((file) => file.path);
+  must(new Set(paths).size === paths.length, "binding_mismatch", "a file was sent twice");
+  must(paths.every((path, i) => i === 0 || byUtf8(paths[i - 1], path) < 0), "binding_mismatch", "the files were not sent in order");
+  const sent = [];
+  for (const file of project.files) {
+    const bytes = utf8(file.content);
+    const entry = { path: file.path, bytes: bytes.length, sha256: await sha256(bytes), added: added.has(file.path) };
+    if (entry.added) must(added.get(file.path) === entry.sha256, "binding_mismatch", `the added file ${file.path} is not what was sent`);
+    else entry.git_blob = await gitBlob(bytes, receipt.tested.commit_sha.length);
+    sent.push(entry);
+  }
+  const own = sent.filter((file) => !file.added);
+  must(sent.length - own.length === added.size, "binding_mismatch", "a file listed as added was not sent");
+  must(BigInt(own.length) === receipt.tested.files, "binding_mismatch", "another number of files was sent");
+  const fields = own.flatMap((file) => [["path", file.path], ["git_blob", file.git_blob], ["sha256", file.sha256]]);
+  const manifest = await sha256(tlv("plimsoll-attest.tree-manifest.v1", [["files", own.length], ...fields]));
+  must(manifest === receipt.tested.manifest_sha256, "binding_mismatch", "the digest over the files is not the stated one");
+  for (const item of receipt.tested.excluded) {
+    must(REASONS.includes(item.reason) && isHex(item.git_blob, SHA1_OR_256), "statement", "a file is left out without a known reason");
+    must(!own.some((file) => file.path === item.path), "binding_mismatch", `${item.path} is listed as left out and was sent`);
+  }
+  return sent;
+};
+
+const checkTestResult = (receipt, opened, what) => {
+  must(opened.type === "https://in-toto.io/attestation/test-result/v0.1", "statement", `${what} is another kind of statement`);
+  must(encodeJson(opened.statement) === opened.source, "statement", `${what} is not in the one exact encoding`);
+  const stated = shape(
+    opened.predicate,
+    ["s:result", "a:configuration", "s:url", "a:passedTests", "a:warnedTests", "a:failedTests"],
+    "statement",
+    what,
+  );
+  const configuration = [[receipt.workflow.path, "gitBlob", receipt.workflow.git_blob]];
+  if (receipt.config.git_blob) configuration.push([".plimsoll/receipt.toml", "gitBlob", receipt.config.git_blob]);
+  for (const report of receipt.reports) {
+    if (report.format === "none") continue;
+    configuration.push([report.source.replace(/^artifact:/, ""), "sha256", report.sha256]);
+  }
+  const named = stated.configuration.map((item) => {
+    const { name, digest: digests } = shape(item, ["s:name", "o:digest"], "statement", `the configuration of ${what}`);
+    return [name, ...[...digests].flat()];
+  });
+  // A part without a digest has no place in that list.
+  const wanted = configuration.filter(([, , value]) => value !== "");
+  must(JSON.stringify(named) === JSON.stringify(wanted), "binding_mismatch", `${what} names another configuration`);
+  const url = `${receipt.workflow.run_url}/attempts/${receipt.workflow.run_attempt}`;
+  must(stated.url === url || receipt.workflow.run_url === "", "binding_mismatch", `${what} names another job`);
+  const lists = { failed: stated.failedTests, warned: stated.warnedTests, passed: stated.passedTests };
+  for (const [name, list] of Object.entries(lists)) {
+    must(list.every((test) => typeof test === "string"), "statement", `${what} has a test without a name`);
+    const more = list.length > 0 && /^…and ([1-9][0-9]{0,8}) more$/.exec(list[list.length - 1]);
+    const count = more ? BigInt(list.length - 1) + BigInt(more[1]) : BigInt(list.length);
+    must(count === receipt.summary[name], "binding_mismatch", `the two statements count ${name} tests differently`);
+  }
+  must(stated.result === receipt.summary.result, "binding_mismatch", "the two statements give different results");
+  return lists;
+};
+
+// What no report can outvote: how the run itself ended.
+const checkResult = ({ summary, reports }, project) => {
+  must(["PASSED", "WARNED", "FAILED"].includes(summary.result), "statement", "the result is none that exists");
+  const reasons = [];
+  if (project.outcome !== 1n) reasons.push("the run did not complete");
+  if (project.steps.some((step) => step.timed_out || step.exit_code !== 0n)) reasons.push("a step did not end with exit code 0");
+  if (project.artifacts_truncated) reasons.push("the artifacts were cut");
+  if (summary.failed > 0n) reasons.push("a test failed");
+  if (summary.passed === 0n) reasons.push("no test passed");
+  if (reports.some((report) => report.format !== "none" && reportBytes(report.source, project) === null)) reasons.push("a report is missing");
+  must(reasons.length === 0 || summary.result === "FAILED", "result_mismatch", `the result is ${summary.result} and ${reasons[0]}`);
+  must(summary.result !== "PASSED" || summary.warned === 0n, "result_mismatch", "the result is PASSED with a warned test");
+};
+
+const checkReceipt = async (key, run, receiptSource, testResultSource) => {
+  const lines = { "receipt.dsse.json": receiptSource, "test-result.dsse.json": testResultSource };
+  const opened = {};
+  for (const [what, source] of Object.entries(lines)) {
+    must(source.endsWith("\n"), "statement", `${what} does not end with a newline`);
+    const envelope = parseJson(source.slice(0, -1), "statement", what);
+    must(encodeJson(envelope) === source.slice(0, -1), "statement", `${what} is not in the one exact encoding`);
+    opened[what] = await openEnvelope(key, envelope, what);
+  }
+  const statement = opened["receipt.dsse.json"];
+  const tests = opened["test-result.dsse.json"];
+  must(statement.type === "urn:plimsoll-attest:pr-receipt:v1", "statement", "receipt.dsse.json is another kind of statement");
+  exact(statement, RECEIPT_ORDER, "statement", "the receipt");
+  const receipt = plain(statement.predicate);
+
+  const { tested, pull_request: request } = receipt;
+  must(receipt.version === 1n, "statement", "the receipt has a version this page does not know");
+  must(["head", "merge"].includes(tested.kind), "statement", "the receipt says neither head nor merge");
+  const commits = [request.head_sha, request.base_sha, tested.commit_sha, tested.tree_sha];
+  must(commits.every((id) => isHex(id, SHA1_OR_256)), "statement", "a commit or tree of the receipt is no object ID");
+  must(tested.kind !== "head" || tested.commit_sha === request.head_sha, "git_commit", "the tested commit is not the head");
+  must(["ephemeral", "file"].includes(receipt.signing_key.kind), "statement", "the receipt names no kind of key");
+
+  const subjects = [
+    `git+${receipt.repository.url}@refs/pull/${request.number}/${tested.kind} gitCommit:${tested.commit_sha}`,
+    `tree gitTree:${tested.tree_sha}`,
+    `run-record sha256:${run.record.record_sha256}`,
+  ];
+  must(JSON.stringify(tests.subjects) === JSON.stringify(subjects), "binding_mismatch", "the test result is about something else");
+  subjects.push(`bundle.jsonl sha256:${run.sha256}`);
+  must(JSON.stringify(statement.subjects) === JSON.stringify(subjects), "binding_mismatch", "the receipt is about something else");
+  const bound = [
+    ["run.line", receipt.run.line, 1n],
+    ["run.entry_sha256", receipt.run.entry_sha256, run.entry],
+    ["run.record_sha256", receipt.run.record_sha256, run.record.record_sha256],
+    ["bundle_sha256", receipt.bundle_sha256, run.sha256],
+    ["test_result_sha256", receipt.test_result_sha256, await sha256(tests.bytes)],
+    ["signing_key.id", receipt.signing_key.id, key.id],
+  ];
+  for (const [name, stated, computed] of bound) {
+    must(stated === computed, "binding_mismatch", `${name} of the receipt is not what was computed here`);
+  }
+  const { project } = run.response;
+  for (const report of receipt.reports) {
+    const found = report.format === "none" ? null : reportBytes(report.source, project);
+    must(found === null || (await sha256(found)) === report.sha256, "binding_mismatch", `the report ${report.source} is not the one in the signed answer`);
+  }
+  must(receipt.created_unix_ms >= run.record.ended_unix_ms, "binding_mismatch", "the receipt is older than the run");
+  checkResult(receipt, project);
+  return {
+    ...receipt,
+    receipt_sha256: await sha256(statement.bytes),
+    files: await checkFiles(receipt, run.request.project),
+    lists: checkTestResult(receipt, tests, "test-result.dsse.json"),
+  };
+};

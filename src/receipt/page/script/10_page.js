@@ -1,0 +1,182 @@
+// Checks the evidence, writes the page again from it, compares, and shows the verdict.
+
+const ownText = document.currentScript.textContent;
+
+const ASCII_ONLY = /[<>&\u007f-\uffff]/g;
+const islandOf = (evidence) =>
+  JSON.stringify(evidence).replace(ASCII_ONLY, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`);
+
+const MEMBERS = ["format", "bundle", "test_result", "receipt", "public_key", "bom"];
+
+const readIsland = (page) => {
+  const islands = page.querySelectorAll("script[type='application/json']");
+  must(islands.length === 1, "page", "the page does not carry its evidence exactly once");
+  const source = islands[0].textContent;
+  let evidence = null;
+  try {
+    evidence = JSON.parse(source);
+  } catch {
+    refuse("page", "the evidence of the page cannot be read");
+  }
+  const formed =
+    evidence !== null &&
+    typeof evidence === "object" &&
+    Object.keys(evidence).join() === MEMBERS.join() &&
+    MEMBERS.every((name) => typeof evidence[name] === "string");
+  must(formed && evidence.format === FORMAT, "page", "the evidence of the page has another form");
+  must(islandOf(evidence) === source, "page", "the evidence of the page is not in its one encoding");
+  return evidence;
+};
+
+const place = (node) => {
+  const names = [];
+  for (let at = node; at && at.nodeType === 1; at = at.parentNode) names.unshift(at.localName + (at.id ? `#${at.id}` : ""));
+  return names.slice(-4).join(" > ");
+};
+
+// The first thing in which two trees differ, in words; null when they are the same.
+const difference = (found, wanted) => {
+  if (found.nodeType !== wanted.nodeType || found.nodeName !== wanted.nodeName || found.namespaceURI !== wanted.namespaceURI) {
+    return `another element at ${place(found.parentNode)}`;
+  }
+  if (found.nodeType !== 1) {
+    return found.nodeValue === wanted.nodeValue ? null : `another text at ${place(found.parentNode)}`;
+  }
+  const attributes = (node) => [...node.attributes].map((item) => [item.namespaceURI, item.name, item.value].join("\0")).sort();
+  if (attributes(found).join("\x01") !== attributes(wanted).join("\x01")) return `other attributes at ${place(found)}`;
+  const [some, others] = [found.childNodes, wanted.childNodes];
+  for (let i = 0; i < Math.max(some.length, others.length); i += 1) {
+    if (!some[i] || !others[i]) return `${some[i] ? "something added" : "something missing"} at ${place(found)}`;
+    const inner = difference(some[i], others[i]);
+    if (inner) return inner;
+  }
+  return found.shadowRoot ? `a hidden tree at ${place(found)}` : null;
+};
+
+const comparePage = async (page, view, evidence, style) => {
+  const source = async (value) => `'sha256-${base64Of(fromHex(await sha256(utf8(value))))}'`;
+  const csp =
+    `default-src 'none'; script-src ${await source(ownText)}; style-src ${await source(style)}; ` +
+    "base-uri 'none'; form-action 'none'";
+  const wanted = render(TEMPLATE, { ...view, csp, style, island: islandOf(evidence), script: ownText });
+  const tree = new DOMParser().parseFromString(wanted, "text/html");
+  const found = difference(page, tree.documentElement);
+  must(found === null, "page", `the page shows something else than its evidence says: ${found}`);
+};
+
+const CHECKS = [
+  ["key", "The key is a sound Ed25519 key"],
+  ["bundle", "The bundle: signatures, links, checkpoint, request, result and record digests"],
+  ["receipt", "Both statements: signatures, members, and every digest that ties them to the run"],
+  ["bom", "The BOM: its attachments are the evidence, its serial number follows from its content"],
+  ["page", "Everything this page shows, written again from the evidence"],
+];
+
+const OPEN = [
+  "Not checked here: that the files are those of the commit (needs a clone)",
+  "Not checked here: that the reports, read again, give these results",
+  "Not checked here: who made the receipt",
+];
+
+const element = (name, content, className) => {
+  const out = document.createElement(name);
+  if (className) out.className = className;
+  out.append(...[content].flat());
+  return out;
+};
+
+const sign = (mark, sentence, className) => element("li", [element("span", mark, "sign"), element("span", sentence)], className);
+
+const tell = (title, sentences, items) => {
+  const heading = element("h2", title);
+  heading.id = "check-title";
+  const list = element("ul", items, "checks");
+  return [heading, ...sentences.map((sentence) => element("p", sentence)), ...(items.length ? [list] : [])];
+};
+
+// A page that was refused keeps nothing of what it said: what a stranger put there must not stand beside the verdict.
+const showRefusal = (fault, done, styleHolds) => {
+  const code = fault instanceof Refusal ? fault.code : "internal";
+  const items = CHECKS.map(([name, sentence]) =>
+    done.has(name) ? sign("✓", sentence, "ok") : sign("✗", sentence, "fault"),
+  ).slice(0, done.size + 1);
+  const detail = shownPlain(fault.message).replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&quot;", '"').replaceAll("&#39;", "'").replaceAll("&amp;", "&");
+  const box = element(
+    "section",
+    tell(
+      "Refused",
+      [
+        `${code}: ${detail}.`,
+        "Nothing else of this page is shown, because it cannot be relied on. If a browser extension changes pages, open the file without it; " +
+          "otherwise treat the receipt as forged and run plimsoll-attest pr-receipt verify on the receipt directory.",
+      ],
+      items,
+    ),
+    "check",
+  );
+  box.setAttribute("role", "alert");
+  const head = document.createElement("head");
+  const title = element("title", "REFUSED – plimsoll receipt");
+  head.append(title);
+  const style = styleHolds ? document.querySelector("style") : null;
+  if (style) head.append(style);
+  const bar = element("header", element("h1", "plimsoll receipt"), "top");
+  const root = document.documentElement;
+  for (const { name } of [...root.attributes]) root.removeAttribute(name);
+  root.lang = "en";
+  root.replaceChildren(head, element("body", [bar, element("main", box)]));
+  root.dataset.verdict = "refused";
+};
+
+const show = (verdict, title, sentences, items) => {
+  document.getElementById("verdict").replaceChildren(...tell(title, sentences, items));
+  document.documentElement.dataset.verdict = verdict;
+};
+
+const check = async () => {
+  // Taken before anything waits, so that what is compared is what the file holds.
+  const page = document.documentElement.cloneNode(true);
+  const lone = document.childNodes.length === 2 && document.doctype && document.compatMode === "CSS1Compat";
+  const styles = document.querySelectorAll("style");
+  const done = new Set();
+  let styleHolds = false;
+  try {
+    styleHolds = styles.length === 1 && (await sha256(utf8(styles[0].textContent))) === STYLE_SHA256;
+    must(lone && document.characterSet === "UTF-8", "page", "something stands before or after the page");
+    must(styleHolds, "page", "the style of the page was changed");
+    const evidence = readIsland(page);
+    const key = await readKey(evidence.public_key);
+    done.add("key");
+    const run = await checkBundle(key, evidence.bundle);
+    run.streams = await Promise.all(
+      run.response.project.steps.map((step) => Promise.all([sha256(step.stdout), sha256(step.stderr)])),
+    );
+    done.add("bundle");
+    const receipt = await checkReceipt(key, run, evidence.receipt, evidence.test_result);
+    done.add("receipt");
+    const bom = await checkBom(evidence);
+    done.add("bom");
+    await comparePage(page, viewOf(evidence, receipt, run, bom), evidence, styles[0].textContent);
+    done.add("page");
+    const items = CHECKS.map(([, sentence]) => sign("✓", sentence, "ok")).concat(OPEN.map((sentence) => sign("–", sentence, "open")));
+    if (key.handle === null) {
+      show("unchecked", "Not checked here", [
+        "This browser has no Ed25519 in WebCrypto, so no signature was checked. Digests and text agree, which alone proves nothing.",
+      ], items.slice(CHECKS.length));
+    } else {
+      const passed = receipt.summary.result !== "FAILED";
+      show("valid", "Valid: checked in this browser", [
+        `The evidence in this page holds together under key ${key.id.slice(0, 12)}…, and the page says what the evidence says. ` +
+          (passed ? "The tests passed." : "The tests did not pass."),
+      ], items);
+    }
+  } catch (fault) {
+    if (fault instanceof Unsupported) {
+      show("unchecked", "Not checked here", [`Nothing was checked: ${fault.message}. Save the file and open it from disk, or use the command.`], []);
+    } else {
+      showRefusal(fault, done, styleHolds);
+    }
+  }
+};
+
+document.addEventListener("DOMContentLoaded", check);
