@@ -81,6 +81,7 @@ class Daemon:
         self.token = secrets.token_hex(32)
         settings = {
             "PLIMSOLL_ADDR": "127.0.0.1:0",
+            "PLIMSOLL_METRICS_ADDR": "off",
             "PLIMSOLL_TOKEN": self.token,
             "PLIMSOLL_LOG_FORMAT": "json",
             "PLIMSOLL_EMBEDDED": "1",

@@ -55,6 +55,7 @@ impl Daemon {
             .arg("daemon")
             .env_clear()
             .env("PLIMSOLL_ADDR", "127.0.0.1:0")
+            .env("PLIMSOLL_METRICS_ADDR", "off")
             .env("PLIMSOLL_TOKEN", &token)
             .env("PLIMSOLL_LOG_FORMAT", "json")
             // It ends with its input, whatever ends this process.

@@ -10,7 +10,7 @@ use crate::{
     config::{Environment, Settings, help},
     faults::Faults,
     log::Log,
-    shortage,
+    process, shortage,
     start::{self, Exit},
     stop,
 };
@@ -66,6 +66,7 @@ fn asked(arguments: impl IntoIterator<Item = OsString>) -> Asked {
 }
 
 fn serve() -> Exit {
+    process::guard();
     let environment = Environment::of_process();
     let log = Log::new(Settings::log_format(&environment), io::stderr());
     let faults = Faults::report_to(log.clone());

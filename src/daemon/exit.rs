@@ -6,6 +6,7 @@ use plimsoll_wire::Tier;
 
 use crate::{
     config::ConfigError,
+    hardened::NotHardened,
     provider::{ProviderError, TierNow, tier_name},
     service::log_text,
     transport::tls,
@@ -42,9 +43,14 @@ pub enum StartError {
     /// The TLS identity cannot be used.
     #[error("PLIMSOLL_TLS_CERT, PLIMSOLL_TLS_KEY: {0}")]
     Tls(#[from] tls::TlsError),
+    /// The production policy is not met.
+    #[error("{0}")]
+    NotHardened(#[from] NotHardened),
     /// The address cannot be bound.
-    #[error("PLIMSOLL_ADDR={address:?} cannot be bound: {error}")]
+    #[error("{variable}={address:?} cannot be bound: {error}")]
     Bind {
+        /// The listener's variable.
+        variable: &'static str,
         /// The address as set.
         address: String,
         /// The system's words.
@@ -92,7 +98,9 @@ impl StartError {
             StartError::Settings(_) | StartError::Tls(_) | StartError::Unusable { .. } => {
                 Exit::Configuration
             }
-            StartError::Bind { .. }
+            StartError::NotHardened(policy) if !policy.is_isolation_alone() => Exit::Configuration,
+            StartError::NotHardened(_)
+            | StartError::Bind { .. }
             | StartError::NotReady { .. }
             | StartError::Isolation { .. }
             | StartError::Signals(_) => Exit::Environment,

@@ -8,17 +8,22 @@
 pub mod admission;
 pub mod call;
 pub mod config;
+pub mod hardened;
 pub mod log;
+pub mod metrics;
 pub mod provider;
 pub mod service;
 pub mod start;
 pub mod surface;
 pub mod transport;
 
+mod announce;
 mod descriptors;
 mod entry;
 mod exit;
 mod faults;
+mod listeners;
+mod process;
 mod shortage;
 mod stop;
 mod time;

@@ -12,9 +12,9 @@ use std::{
 
 use crate::descriptors;
 
-/// Pipes, of two descriptors each: seven descriptors for the runtime, the
-/// signals and the listener, and one for a connection.
-const PIPES: usize = 4;
+/// Pipes, of two descriptors each: eight descriptors for the runtime, the
+/// signals and the listeners, and two for a connection of each.
+const PIPES: usize = 5;
 /// Threads beside the workers: of a run, of its deadline, of a blocking call,
 /// and the one that watches standard input.
 const MORE_THREADS: usize = 4;
@@ -79,7 +79,7 @@ mod tests {
     fn a_shortage_says_what_is_needed() {
         let error = || io::Error::from_raw_os_error(24);
         let descriptors = Shortage::Descriptors { error: error() }.to_string();
-        assert!(descriptors.contains("8 must be free"), "{descriptors}");
+        assert!(descriptors.contains("10 must be free"), "{descriptors}");
         let threads = Shortage::Threads {
             needed: 6,
             error: error(),

@@ -1,26 +1,29 @@
 //! The life of a daemon: start, serve, drain.
 //!
 //! Everything local is settled before anything can cost money or time: settings
-//! first, then the listener is bound, and only then is the provider proven.
-//! Connections wait in the kernel's queue until it is.
+//! first, then the production policy, then every listener is bound, and only
+//! then is the provider proven. Connections wait in the kernel's queue until it
+//! is.
 
 use std::{
     io,
-    sync::{Arc, Mutex, PoisonError},
+    pin::pin,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
-use tokio::net::TcpListener;
-
 use crate::{
     admission::Limiter,
+    announce::{self, Addresses, count},
     config::{Auth, Choice, Environment, Settings},
     descriptors,
+    hardened::{self, Situation},
+    listeners::{Bound, Ending, Said, Scraped},
     log::Log,
-    provider::{Disabled, Provider, TierNow, tier_name},
+    provider::{Disabled, Provider},
     service::{RunService, bounded, log_text},
     surface,
-    transport::{self, Drained, Events, Options, Server, SharedToken, tls},
+    transport::{self, Drained, Options, SharedToken, tls},
 };
 
 pub use crate::exit::{Exit, StartError};
@@ -35,8 +38,8 @@ const DRAIN: Duration = Duration::from_secs(360);
 const LEAST_DRAIN: Duration = Duration::from_secs(5);
 
 /// Runs a daemon from its variables until it is told to stop. `stop` makes the
-/// future that resolves when it is; it is called once everything is ready, with
-/// whether the daemon is embedded.
+/// future that resolves when it is; it is called, with whether the daemon is
+/// embedded, before anything outside this process is begun.
 pub async fn run<S: Future<Output = ()>>(
     environment: Environment,
     log: Log,
@@ -87,14 +90,39 @@ pub(crate) async fn run_with<S: Future<Output = ()>>(
     log: &Log,
     stop: impl FnOnce(bool) -> io::Result<S>,
 ) -> Result<Exit, StartError> {
-    say_settings(&settings, log);
+    announce::settings(&settings, log);
     let acceptor = match &settings.tls {
         Some(files) => Some(tls::load(&files.certificate, &files.key)?),
         None => None,
     };
+    if let Some(facts) = &settings.hardened {
+        hardened::check_settings(facts, &situation(&settings, &*provider))?;
+    }
     let connection_cap = descriptors::connection_cap();
-    let server = bind(&settings.address).await?;
-    ensure_ready(&provider).await?;
+    let bound = Bound::all(&settings).await?;
+    announce::metrics_address(&settings, log);
+
+    // From here on something of this daemon may be outside of it, such as the
+    // sandbox of a smoke test, which a signal must not leave behind.
+    let mut stop = pin!(stop(settings.embedded).map_err(StartError::Signals)?);
+    let ending = Arc::new(Ending::default());
+    let mut ready = pin!(ensure_ready(Arc::clone(&provider)));
+    let stopped_early = tokio::select! {
+        biased;
+        ready = ready.as_mut() => {
+            ready?;
+            false
+        }
+        () = stop.as_mut() => true,
+    };
+    if stopped_early {
+        say_draining(log);
+        // The smoke test removes its sandbox at its own, bounded end.
+        let _ = ready.await;
+        drain_provider(provider, Drained::default(), ending.begin(), log).await;
+        log.info("plimsolld stopped").end();
+        return Ok(Exit::Ok);
+    }
     let proven = provider.tier();
     if let Some(floor) = settings.min_isolation
         && proven < Some(floor)
@@ -105,9 +133,7 @@ pub(crate) async fn run_with<S: Future<Output = ()>>(
             proven,
         });
     }
-    log.info("sandbox provider ready")
-        .text("provider", provider.name())
-        .end();
+    announce::ready(&*provider, proven, log);
 
     let limiter = Limiter::new(settings.limits);
     let service = Arc::new(RunService::new(
@@ -116,9 +142,24 @@ pub(crate) async fn run_with<S: Future<Output = ()>>(
         log.clone(),
         proven,
     ));
-    let stop = stop(settings.embedded).map_err(StartError::Signals)?;
+    if let Some(facts) = &settings.hardened {
+        hardened::check_all(facts, &situation(&settings, &*provider), proven)?;
+        log.info("the production policy is met")
+            .text("provider", provider.name())
+            .end();
+    }
+    let said = |listener| Said {
+        listener,
+        log: log.clone(),
+        ending: Arc::clone(&ending),
+    };
+    let addresses = Addresses {
+        rpc: bound.rpc.local_addr().to_string(),
+        metrics: bound.metrics.as_ref().map(|m| m.local_addr().to_string()),
+        connection_cap,
+    };
     let upkeep = tokio::spawn(upkeep(Arc::clone(&service)));
-    let ending = Arc::new(Ending::default());
+    let scraped = Scraped::serve(bound.metrics, acceptor.clone(), &service, said("metrics"));
     let options = Options {
         auth: match &settings.auth {
             Auth::Open => transport::Auth::Open,
@@ -130,77 +171,51 @@ pub(crate) async fn run_with<S: Future<Output = ()>>(
             drain: DRAIN,
             ..transport::Settings::new(settings.limits.max_concurrent as usize)
         },
-        events: Arc::new(Said {
-            log: log.clone(),
-            ending: Arc::clone(&ending),
-        }),
+        events: Arc::new(said("RPC")),
     };
-    say_listening(&settings, &*provider, proven, &server, connection_cap, log);
+    announce::listening(&settings, &*provider, proven, &addresses, log);
     // The token's last copy but its digest.
     drop(settings);
 
+    let metrics_failed = scraped.failed();
     let stopped = async {
-        stop.await;
+        tokio::select! {
+            () = stop => say_draining(log),
+            () = metrics_failed => {}
+        }
         ending.begin();
-        log.info("shutdown signal received; draining in-flight runs")
-            .end();
     };
-    let ended = server.serve(service, options, stopped).await;
+    let ended = bound.rpc.serve(service, options, stopped).await;
     upkeep.abort();
     drain_provider(provider, ended.drained, ending.begin(), log).await;
+    // Last, so that a scraper can watch the runs in flight go down.
+    let metrics_failed = scraped.close().await;
     log.info("plimsolld stopped").end();
     Ok(match ended.failure {
-        Some(_) => Exit::Environment,
-        None => Exit::Ok,
+        None if !metrics_failed => Exit::Ok,
+        _ => Exit::Environment,
     })
 }
 
-fn say_settings(settings: &Settings, log: &Log) {
-    for name in &settings.foreign {
-        log.warn("setting of another provider ignored")
-            .text("name", name)
-            .text("provider", settings.provider.name())
-            .end();
-    }
-    if let Some(clamp) = settings.clamp {
-        log.warn("SANDBOX_TOTAL_MEMORY_MB lowers SANDBOX_MAX_CONCURRENT")
-            .int("max_concurrent", clamp.asked)
-            .int("fit", clamp.fit)
-            .end();
-    }
-    if matches!(settings.auth, Auth::Open) {
-        log.warn("no authentication: everyone who can connect is the same caller")
-            .text("provider", settings.provider.name())
-            .end();
+/// What the production policy judges.
+fn situation<'a>(settings: &'a Settings, provider: &'a dyn Provider) -> Situation<'a> {
+    Situation {
+        provider: provider.name(),
+        metered: provider.metering().is_some(),
+        registry: false,
+        without_allowance: Vec::new(),
+        tls: settings.tls.is_some(),
+        address: &settings.address,
+        metrics: settings.metrics_address.as_deref(),
+        guard: None,
+        limits: settings.limits,
+        sessions: settings.sessions.max,
+        sessions_per_caller: settings.sessions.per_caller,
     }
 }
 
-/// Binds the RPC listener. Without a host it is every interface of both
-/// families, or of the only one the machine has.
-async fn bind(address: &str) -> Result<Server, StartError> {
-    let bound = match address.strip_prefix(':') {
-        Some(port) => match TcpListener::bind(format!("[::]:{port}")).await {
-            Err(error) if has_no_ipv6(&error) => TcpListener::bind(format!("0.0.0.0:{port}")).await,
-            bound => bound,
-        },
-        None => TcpListener::bind(address).await,
-    };
-    bound
-        .and_then(Server::new)
-        .map_err(|error| StartError::Bind {
-            address: address.to_owned(),
-            error,
-        })
-}
-
-fn has_no_ipv6(error: &io::Error) -> bool {
-    // EAFNOSUPPORT, EADDRNOTAVAIL
-    matches!(error.raw_os_error(), Some(97 | 99))
-}
-
-async fn ensure_ready(provider: &Arc<dyn Provider>) -> Result<(), StartError> {
+async fn ensure_ready(provider: Arc<dyn Provider>) -> Result<(), StartError> {
     let name = provider.name();
-    let provider = Arc::clone(provider);
     bounded(READY_BOUND, async move {
         provider.preflight().await?;
         provider.smoke_test().await
@@ -245,77 +260,9 @@ async fn drain_provider(provider: Arc<dyn Provider>, left: Drained, begun: Insta
     }
 }
 
-fn say_listening(
-    settings: &Settings,
-    provider: &dyn Provider,
-    proven: TierNow,
-    server: &Server,
-    connection_cap: Option<usize>,
-    log: &Log,
-) {
-    let limits = settings.limits;
-    let resources = provider.resources();
-    log.info("plimsolld listening")
-        .text("addr", &server.local_addr().to_string())
-        .text("provider", provider.name())
-        .text("isolation", tier_name(proven))
-        .bool("auth", !matches!(settings.auth, Auth::Open))
-        .int("max_concurrent", limits.max_concurrent)
-        .int("per_key_concurrent", limits.per_key)
-        .int("rate_per_min", limits.rate_per_min)
-        .int("rate_burst", limits.burst)
-        .int("mem_mb", resources.memory_mb)
-        .float("cpus", resources.cpus)
-        .int("pids", resources.pids)
-        .int("disk_mb", resources.disk_mb)
-        .bool("tls", settings.tls.is_some())
-        .text("metrics_addr", "off")
-        .text("guard_addr", "none")
-        // 0 is no bound.
-        .int("max_connections", connection_cap.map_or(0, count))
+fn say_draining(log: &Log) {
+    log.info("shutdown signal received; draining in-flight runs")
         .end();
-}
-
-fn count(n: usize) -> i64 {
-    i64::try_from(n).unwrap_or(i64::MAX)
-}
-
-/// When the end began: at the stop signal or when a listener failed.
-#[derive(Default)]
-struct Ending(Mutex<Option<Instant>>);
-
-impl Ending {
-    fn begin(&self) -> Instant {
-        *self
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get_or_insert_with(Instant::now)
-    }
-}
-
-/// What the transport has to say, as log lines.
-struct Said {
-    log: Log,
-    ending: Arc<Ending>,
-}
-
-impl Events for Said {
-    fn credentials_refused(&self, count: u64, window: Duration) {
-        self.log
-            .warn("credentials refused")
-            .int("count", count)
-            .text("window", &format!("{}s", window.as_secs()))
-            .end();
-    }
-
-    fn listener_failed(&self, error: &io::Error) {
-        self.ending.begin();
-        self.log
-            .error("the RPC listener failed; draining in-flight runs")
-            .text("error", &error.to_string())
-            .end();
-    }
 }
 
 #[cfg(test)]

@@ -12,8 +12,18 @@ use crate::{
 /// The whole of [`run`], with the provider the variables choose.
 async fn run_from(variables: &[(&str, &str)]) -> (Exit, Kept) {
     let (log, kept) = test_support::log(Format::Json);
-    let variables = variables.iter().map(|(n, v)| (n.into(), v.into()));
-    let stop = |_| Ok(std::future::ready(()));
+    let metrics = [("PLIMSOLL_METRICS_ADDR", "127.0.0.1:0")];
+    let variables = metrics.iter().chain(variables);
+    let variables = variables.map(|(n, v)| (n.into(), v.into()));
+    // It is told to stop as soon as it serves.
+    let seen = kept.clone();
+    let stop = |_| {
+        Ok(async move {
+            while !seen.text().contains("plimsolld listening") {
+                tokio::task::yield_now().await;
+            }
+        })
+    };
     let exit = run(Environment::new(variables), log, stop).await;
     (exit, kept)
 }

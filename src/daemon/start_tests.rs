@@ -1,5 +1,5 @@
 use std::{
-    sync::{Arc, atomic::Ordering::SeqCst},
+    sync::{Arc, Mutex, atomic::Ordering::SeqCst},
     time::Duration,
 };
 
@@ -23,7 +23,10 @@ use crate::{
 const TOKEN: &str = "CANARY-token-0123456789abcdef-0123456789";
 
 fn settings(variables: &[(&str, &str)]) -> Settings {
-    let mut all = vec![("PLIMSOLL_ADDR", "127.0.0.1:0")];
+    let mut all = vec![
+        ("PLIMSOLL_ADDR", "127.0.0.1:0"),
+        ("PLIMSOLL_METRICS_ADDR", "127.0.0.1:0"),
+    ];
     all.extend_from_slice(variables);
     let all = all.into_iter().map(|(n, v)| (n.into(), v.into()));
     Settings::read(&Environment::new(all)).unwrap()
@@ -33,6 +36,7 @@ fn settings(variables: &[(&str, &str)]) -> Settings {
 struct Serving {
     fake: Arc<Fake>,
     address: String,
+    metrics: String,
     stop: oneshot::Sender<()>,
     task: JoinHandle<Result<Exit, StartError>>,
     log: Kept,
@@ -41,28 +45,33 @@ struct Serving {
 async fn serving(variables: &[(&str, &str)], fake: Fake) -> Serving {
     let (log, kept) = test_support::log(Format::Json);
     let (stop, stopped) = oneshot::channel();
-    let (ready, listening) = oneshot::channel();
     let settings = settings(variables);
     let fake = Arc::new(fake);
     let provider = Arc::clone(&fake) as Arc<dyn Provider>;
     let task = tokio::spawn(async move {
         let stop = |_| {
             Ok(async {
-                let _ = ready.send(());
                 let _ = stopped.await;
             })
         };
         run_with(settings, provider, &log, stop).await
     });
-    listening.await.expect("the daemon serves");
-    let line = kept
-        .lines()
-        .into_iter()
-        .find(|l| l.contains("plimsolld listening"));
-    let line: serde_json::Value = serde_json::from_str(&line.expect("a listening line")).unwrap();
+    let line = loop {
+        assert!(!task.is_finished(), "it ended: {}", kept.text());
+        let lines = kept.lines();
+        match lines
+            .into_iter()
+            .find(|l| l.contains("plimsolld listening"))
+        {
+            Some(line) => break line,
+            None => tokio::task::yield_now().await,
+        }
+    };
+    let line: serde_json::Value = serde_json::from_str(&line).unwrap();
     Serving {
         fake,
         address: line["addr"].as_str().unwrap().to_owned(),
+        metrics: line["metrics_addr"].as_str().unwrap().to_owned(),
         stop,
         task,
         log: kept,
@@ -131,6 +140,7 @@ async fn serves_and_stops() {
         messages,
         [
             "\"sandbox provider ready\"",
+            "\"containers share this host's kernel: use gVisor (SANDBOX_DOCKER_RUNTIME=runsc) for hostile code\"",
             "\"plimsolld listening\"",
             "\"code run\"",
             "\"shutdown signal received; draining in-flight runs\"",
@@ -138,16 +148,16 @@ async fn serves_and_stops() {
             "\"plimsolld stopped\"",
         ]
     );
-    let listening = &daemon.log.lines()[1];
+    let listening = &daemon.log.lines()[2];
     let (_, after) = listening.split_once("\"addr\":").unwrap();
     let (_, after) = after.split_once(',').unwrap();
     let (before, cap) = after.rsplit_once(':').unwrap();
     assert_eq!(
-        before,
+        before.replace(&daemon.metrics, "127.0.0.1:PORT"),
         concat!(
             r#""provider":"docker","isolation":"container","auth":true,"max_concurrent":8,"#,
             r#""per_key_concurrent":4,"rate_per_min":30,"rate_burst":30,"mem_mb":128,"cpus":0,"#,
-            r#""pids":0,"disk_mb":0,"tls":false,"metrics_addr":"off","guard_addr":"none","#,
+            r#""pids":0,"disk_mb":0,"tls":false,"metrics_addr":"127.0.0.1:PORT","guard_addr":"none","#,
             r#""max_connections""#
         )
     );
@@ -250,10 +260,13 @@ async fn readiness_fails_without_words() {
     assert_eq!(get(&daemon.address, "/healthz").await.0, 200);
 }
 
+fn never_stopped(_: bool) -> io::Result<std::future::Pending<()>> {
+    Ok(std::future::pending())
+}
+
 async fn refused(variables: &[(&str, &str)], fake: Arc<Fake>) -> StartError {
     let (log, _) = test_support::log(Format::Json);
-    let stop = |_| -> io::Result<std::future::Ready<()>> { panic!("it serves") };
-    run_with(settings(variables), fake, &log, stop)
+    run_with(settings(variables), fake, &log, never_stopped)
         .await
         .unwrap_err()
 }
@@ -278,9 +291,10 @@ async fn an_address_in_use_fails_before_preflight() {
         let mut settings = settings(&[]);
         address.clone_into(&mut settings.address);
         let (log, _) = test_support::log(Format::Json);
-        let stop = |_| -> io::Result<std::future::Ready<()>> { panic!("it serves") };
         let provider = Arc::clone(&fake) as Arc<dyn Provider>;
-        let error = run_with(settings, provider, &log, stop).await.unwrap_err();
+        let error = run_with(settings, provider, &log, never_stopped)
+            .await
+            .unwrap_err();
         assert_eq!(error.exit(), Exit::Environment, "{address}");
         assert!(error.to_string().contains("PLIMSOLL_ADDR"), "{error}");
         assert_eq!(fake.preflights.load(SeqCst), 0);
@@ -323,4 +337,125 @@ async fn upkeep_is_made_every_minute() {
     *daemon.fake.tier.lock().unwrap() = None;
     tokio::time::sleep(Duration::from_secs(61)).await;
     assert_eq!(daemon.fake.preflights.load(SeqCst), before + 1);
+}
+
+#[tokio::test]
+async fn metrics_have_a_listener_of_their_own() {
+    let daemon = serving(&[("PLIMSOLL_TOKEN", TOKEN)], Fake::default()).await;
+    assert_eq!(post(&daemon.address, TOKEN, SNIPPET).await.0, 200);
+    let (status, body) = get(&daemon.metrics, "/metrics").await;
+    assert_eq!(status, 200);
+    assert!(body.contains("\nplimsoll_runs_total 1\n"), "{body}");
+    assert_eq!(body.matches("plimsoll_shed_total{").count(), 5);
+    assert!(
+        !body.contains("CANARY") && !body.contains("static"),
+        "{body}"
+    );
+    for path in ["/healthz", "/readyz", "/", "/metrics/", "//metrics"] {
+        assert_eq!(get(&daemon.metrics, path).await.0, 404, "{path}");
+    }
+    assert_eq!(post(&daemon.metrics, TOKEN, SNIPPET).await.0, 404);
+    let put = "PUT /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nx".to_owned();
+    assert_eq!(exchange(&daemon.metrics, put).await.0, 405);
+    assert_eq!(get(&daemon.address, "/metrics").await.0, 404);
+}
+
+#[tokio::test]
+async fn metrics_outlive_the_runs() {
+    let (begun, running) = oneshot::channel();
+    let release = Arc::new(Notify::new());
+    let gate = Arc::clone(&release);
+    let begun = Mutex::new(Some(begun));
+    let fake = Fake {
+        behaviour: Box::new(move |_, _| {
+            let begun = begun.lock().unwrap().take().unwrap();
+            let gate = Arc::clone(&gate);
+            Box::pin(async move {
+                begun.send(()).unwrap();
+                gate.notified().await;
+                Ok(script(ScriptOutput::default()))
+            })
+        }),
+        ..Fake::default()
+    };
+    let daemon = serving(&[("PLIMSOLL_TOKEN", TOKEN)], fake).await;
+    let address = daemon.address.clone();
+    let call = tokio::spawn(async move { post(&address, TOKEN, SNIPPET).await });
+    running.await.unwrap();
+    daemon.stop.send(()).unwrap();
+    while TcpStream::connect(&daemon.address).await.is_ok() {
+        tokio::task::yield_now().await;
+    }
+    let (_, body) = get(&daemon.metrics, "/metrics").await;
+    assert!(body.contains("\nplimsoll_inflight 1\n"), "{body}");
+    release.notify_one();
+    assert_eq!(call.await.unwrap().0, 200);
+    assert_eq!(daemon.task.await.unwrap().unwrap(), Exit::Ok);
+    assert!(TcpStream::connect(&daemon.metrics).await.is_err());
+}
+
+#[tokio::test]
+async fn two_listeners_cannot_share_an_address() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap().to_string();
+    drop(free);
+    let fake = Arc::new(Fake::default());
+    let same = [
+        ("PLIMSOLL_ADDR", address.as_str()),
+        ("PLIMSOLL_METRICS_ADDR", address.as_str()),
+    ];
+    let error = refused(&same, Arc::clone(&fake)).await;
+    assert_eq!(error.exit(), Exit::Environment);
+    assert!(
+        error.to_string().contains("PLIMSOLL_METRICS_ADDR"),
+        "{error}"
+    );
+    assert_eq!(fake.preflights.load(SeqCst), 0);
+}
+
+/// A signal while the provider is proven: the smoke test is let end, so that
+/// its sandbox goes, then the provider drains.
+#[tokio::test]
+async fn a_stop_during_the_start_waits_for_the_smoke_test() {
+    let release = Arc::new(Notify::new());
+    let fake = Arc::new(Fake {
+        smoke_gate: Some(Arc::clone(&release)),
+        ..Fake::default()
+    });
+    let (log, kept) = test_support::log(Format::Json);
+    let provider = Arc::clone(&fake) as Arc<dyn Provider>;
+    let stop = |_| Ok(std::future::ready(()));
+    let settings = settings(&[]);
+    let task = tokio::spawn(async move { run_with(settings, provider, &log, stop).await });
+    while !kept.text().contains("draining in-flight runs") {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(fake.drains.load(SeqCst), 0);
+    assert!(!task.is_finished());
+    release.notify_one();
+    assert_eq!(task.await.unwrap().unwrap(), Exit::Ok);
+    assert_eq!(fake.drains.load(SeqCst), 1);
+    let text = kept.text();
+    assert!(
+        text.contains("plimsolld stopped") && !text.contains("listening"),
+        "{text}"
+    );
+}
+
+/// The early pass comes before anything is bound or proven.
+#[tokio::test]
+async fn the_production_policy_comes_before_the_provider() {
+    let fake = Arc::new(Fake::default());
+    let error = refused(
+        &[("PLIMSOLL_HARDENED", "1"), ("PLIMSOLL_INSECURE", "1")],
+        Arc::clone(&fake),
+    )
+    .await;
+    assert_eq!(error.exit(), Exit::Configuration);
+    let text = error.to_string();
+    assert!(
+        text.contains("PLIMSOLL_INSECURE") && text.contains("PLIMSOLL_CLIENTS_FILE"),
+        "{text}"
+    );
+    assert_eq!(fake.preflights.load(SeqCst), 0);
 }

@@ -18,11 +18,16 @@ use tokio::{
 /// default action is taken inside the handler, so that it works even when
 /// nothing else does.
 ///
+/// An embedded daemon goes on instead. Its parent may ask twice, with a
+/// person's second Ctrl-C, while the sandbox is being removed, and kills it
+/// when that takes too long.
+///
 /// # Errors
 /// The system's, when no handler can be installed.
 pub fn requested(embedded: bool) -> io::Result<impl Future<Output = ()>> {
     let stopping = Arc::new(AtomicBool::new(false));
-    for number in [SignalKind::interrupt(), SignalKind::terminate()] {
+    let ends_at_once = [SignalKind::interrupt(), SignalKind::terminate()];
+    for number in ends_at_once.into_iter().filter(|_| !embedded) {
         signal_hook::flag::register_conditional_default(
             number.as_raw_value(),
             Arc::clone(&stopping),

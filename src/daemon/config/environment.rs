@@ -77,13 +77,13 @@ impl Drop for Environment {
 }
 
 /// Reads variables and remembers which.
-pub(super) struct Reader<'a> {
+pub(crate) struct Reader<'a> {
     environment: &'a Environment,
     read: RefCell<BTreeSet<&'static str>>,
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(environment: &'a Environment) -> Self {
+    pub(crate) fn new(environment: &'a Environment) -> Self {
         Reader {
             environment,
             read: RefCell::default(),
@@ -109,7 +109,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The value without surrounding white space; empty when unset.
-    pub(super) fn text(&self, variable: &Variable) -> Result<&'a str, ConfigError> {
+    pub(crate) fn text(&self, variable: &Variable) -> Result<&'a str, ConfigError> {
         self.raw(variable).map(str::trim)
     }
 
@@ -178,7 +178,7 @@ impl<'a> Reader<'a> {
 
     /// An opt-in boolean. Anything but its four words is an error: `yes` on a
     /// safety switch must not read as off.
-    pub(super) fn opt_in(&self, variable: &Variable) -> Result<bool, ConfigError> {
+    pub(crate) fn opt_in(&self, variable: &Variable) -> Result<bool, ConfigError> {
         let value = self.text(variable)?;
         match value.to_ascii_lowercase().as_str() {
             "" | "0" | "false" => Ok(false),

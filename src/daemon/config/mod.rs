@@ -15,6 +15,7 @@ pub(crate) mod variable;
 
 pub use duration::parse_duration;
 pub use environment::Environment;
+pub(crate) use environment::Reader;
 pub use error::{ConfigError, Fault};
 pub use help::help;
 pub use settings::{Auth, Choice, Clamp, SessionSettings, Settings, TlsFiles};

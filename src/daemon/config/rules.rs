@@ -19,6 +19,8 @@ const ASSUMED_MEMORY_MB: u64 = 256;
 const WASM_MEMORY_MB: u64 = 4096;
 /// The shortest bearer token.
 const MIN_TOKEN: usize = 32;
+/// Where metrics are served when nothing is set: to this machine only.
+const METRICS_ADDRESS: &str = "127.0.0.1:9464";
 const SECOND: Duration = Duration::from_secs(1);
 const HALF_DAY: Duration = Duration::from_secs(12 * 60 * 60);
 
@@ -212,19 +214,15 @@ pub(super) fn tls(reader: &Reader<'_>) -> Result<Option<TlsFiles>, ConfigError> 
     }
 }
 
-/// Only `off` can be honoured yet; anything malformed is named as such first.
-pub(super) fn metrics(reader: &Reader<'_>) -> Result<(), ConfigError> {
-    let value = reader.text(&v::PLIMSOLL_METRICS_ADDR)?;
-    if value.is_empty() || value.eq_ignore_ascii_case("off") {
-        return Ok(());
+/// The metrics listen address; `None` is off. Only the exact word switches it
+/// off: an operator who wrote `no` must not find an open port.
+pub(super) fn metrics(reader: &Reader<'_>) -> Result<Option<String>, ConfigError> {
+    match reader.text(&v::PLIMSOLL_METRICS_ADDR)? {
+        "" => Ok(Some(METRICS_ADDRESS.to_owned())),
+        off if off.eq_ignore_ascii_case("off") => Ok(None),
+        address if has_port(address) => Ok(Some(address.to_owned())),
+        value => Err(refused(&v::PLIMSOLL_METRICS_ADDR, value, Fault::NoPort)),
     }
-    if !has_port(value) {
-        return Err(refused(&v::PLIMSOLL_METRICS_ADDR, value, Fault::NoPort));
-    }
-    Err(ConfigError::NotInThisBuild {
-        variable: v::PLIMSOLL_METRICS_ADDR.name,
-        instead: "there is no metrics listener; set it to off or unset it",
-    })
 }
 
 /// Whether text is `host:port`, the host possibly empty or in brackets.

@@ -10,7 +10,7 @@ use super::{
     error::ConfigError,
     rules, variable as v,
 };
-use crate::{admission::Limits, log::Format, provider::Resources};
+use crate::{admission::Limits, hardened::Facts, log::Format, provider::Resources};
 
 /// The provider chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,10 +121,14 @@ pub struct SessionSettings {
 pub struct Settings {
     /// RPC listen address as set.
     pub address: String,
+    /// Metrics listen address as set; `None` is off.
+    pub metrics_address: Option<String>,
     /// How callers are known.
     pub auth: Auth,
     /// TLS identity of the listeners.
     pub tls: Option<TlsFiles>,
+    /// What the production policy is checked against, when it is in force.
+    pub hardened: Option<Facts>,
     /// End of standard input is a stop signal.
     pub embedded: bool,
     /// The provider.
@@ -222,20 +226,20 @@ impl Settings {
         )?;
         let auth = rules::auth(reader, provider)?;
         let tls = rules::tls(reader)?;
-        rules::metrics(reader)?;
-        if reader.opt_in(&v::PLIMSOLL_HARDENED)? {
-            return Err(ConfigError::NotInThisBuild {
-                variable: v::PLIMSOLL_HARDENED.name,
-                instead: "nothing would check the production policy; unset it",
-            });
-        }
+        let metrics_address = rules::metrics(reader)?;
+        let hardened = match reader.opt_in(&v::PLIMSOLL_HARDENED)? {
+            true => Some(Facts::read(reader)?),
+            false => None,
+        };
         Ok(Settings {
             address: match reader.raw(&v::PLIMSOLL_ADDR)? {
                 "" => ":8746".to_owned(),
                 address => address.to_owned(),
             },
+            metrics_address,
             auth,
             tls,
+            hardened,
             embedded: reader.exactly_one(&v::PLIMSOLL_EMBEDDED)?,
             provider,
             resources,

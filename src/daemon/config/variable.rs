@@ -57,10 +57,12 @@ variables! {
             "Allows a provider that runs code without any authentication.";
         PLIMSOLL_TLS_CERT "default none" "PEM certificate chain; needs PLIMSOLL_TLS_KEY.";
         PLIMSOLL_TLS_KEY "default none" "PEM private key; needs PLIMSOLL_TLS_CERT.";
-        PLIMSOLL_METRICS_ADDR "default off in this build"
-            "Metrics listen address, or off. This build has no metrics listener yet: only off is accepted.";
+        PLIMSOLL_METRICS_ADDR "default 127.0.0.1:9464"
+            "Listen address of /metrics, host:port, or off for none.";
         PLIMSOLL_GUARD_ADDR "default none"
             "Egress guard listen address; only for a provider that serves a guard.";
+        PLIMSOLL_HARDENED "default off"
+            "Production policy (1 or true): the daemon starts only when every rule of it is met.";
         PLIMSOLL_EMBEDDED "default off; exactly 1 counts"
             "Stops when standard input ends; set by the run command for its own daemon.";
     }
@@ -98,7 +100,6 @@ variables! {
     Group::Later => {
         PLIMSOLL_CLIENTS_FILE "refused in this build" "Registry of callers; use PLIMSOLL_TOKEN.";
         PLIMSOLL_GRANTS_FILE "refused in this build" "Grant profiles.";
-        PLIMSOLL_HARDENED "refused in this build" "Production policy; 0 or false is accepted.";
     }
     Group::Provider("docker") => {
         SANDBOX_DOCKER_IMAGE "" "Image of snippets.";

@@ -38,8 +38,8 @@ async fn a_provider_keeps_its_mark_and_its_code() {
         });
         let seen = rig.service.run(call(None), snippet("1")).await.unwrap_err();
         assert_eq!((seen.code(), seen.not_dispatched()), (code, mark));
-        assert_eq!(rig.service.counters().runs_failed(), 0);
-        assert_eq!(rig.service.counters().runs(), 1);
+        assert_eq!(rig.service.metrics().runs_failed(), 0);
+        assert_eq!(rig.service.metrics().runs(), 1);
     }
 }
 
@@ -78,7 +78,7 @@ async fn a_panic_is_an_unmarked_internal_error() {
     for word in ["CANARY", "SECRET"] {
         assert!(!rig.log.text().contains(word));
     }
-    assert_eq!(rig.service.counters().runs_failed(), 2);
+    assert_eq!(rig.service.metrics().runs_failed(), 2);
 }
 
 #[tokio::test]

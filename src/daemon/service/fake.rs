@@ -41,6 +41,8 @@ pub(crate) struct Fake {
     pub(crate) environments: HashMap<&'static str, Environment>,
     pub(crate) preflight: Mutex<Option<ProviderError>>,
     pub(crate) smoke: Option<ProviderError>,
+    /// The smoke test waits for it.
+    pub(crate) smoke_gate: Option<Arc<tokio::sync::Notify>>,
     pub(crate) drains: AtomicUsize,
     pub(crate) orphans: Mutex<Answer<usize>>,
     pub(crate) specs: Mutex<Vec<RunSpec>>,
@@ -62,6 +64,7 @@ impl Default for Fake {
             environments: HashMap::new(),
             preflight: Mutex::new(None),
             smoke: None,
+            smoke_gate: None,
             drains: AtomicUsize::new(0),
             orphans: Mutex::new(Ok(0)),
             specs: Mutex::default(),
@@ -139,7 +142,13 @@ impl Provider for Fake {
 
     fn smoke_test(&self) -> BoxFuture<'_, Answer<()>> {
         let failure = self.smoke.clone();
-        Box::pin(async move { failure.map_or(Ok(()), Err) })
+        let gate = self.smoke_gate.clone();
+        Box::pin(async move {
+            if let Some(gate) = gate {
+                gate.notified().await;
+            }
+            failure.map_or(Ok(()), Err)
+        })
     }
 
     fn drain(&self, _: Instant) -> BoxFuture<'_, Answer<()>> {

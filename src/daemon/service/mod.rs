@@ -14,10 +14,7 @@ mod sessions;
 pub(crate) use dispatch::{bounded, log_text};
 
 use std::{
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -35,6 +32,7 @@ use crate::{
     admission::{Capacity, Limiter, Shed},
     call::{Answer, Call, CallError, Service},
     log::Log,
+    metrics::Metrics,
     provider::{Payload, Provider, RunSpec, TierNow, tier_name},
     surface,
     time::{millis, unix_ms},
@@ -45,34 +43,13 @@ pub const PREFLIGHT_BOUND: Duration = Duration::from_secs(30);
 /// A failing readiness check is logged at most this often.
 const READY_LOG_EVERY: Duration = Duration::from_secs(30);
 
-/// What the daemon has counted since it started.
-#[derive(Debug, Default)]
-pub struct Counters {
-    runs: AtomicU64,
-    runs_failed: AtomicU64,
-}
-
-impl Counters {
-    /// Runs dispatched to the provider.
-    #[must_use]
-    pub fn runs(&self) -> u64 {
-        self.runs.load(Ordering::Relaxed)
-    }
-
-    /// Runs that ended in a failure of the infrastructure.
-    #[must_use]
-    pub fn runs_failed(&self) -> u64 {
-        self.runs_failed.load(Ordering::Relaxed)
-    }
-}
-
 /// The service over one provider.
 pub struct RunService {
     provider: Arc<dyn Provider>,
     limiter: Arc<Limiter>,
     log: Log,
     proven: TierNow,
-    counters: Counters,
+    metrics: Arc<Metrics>,
     ready_logged: Mutex<Option<Instant>>,
 }
 
@@ -90,15 +67,15 @@ impl RunService {
             limiter,
             log,
             proven,
-            counters: Counters::default(),
+            metrics: Arc::default(),
             ready_logged: Mutex::new(None),
         }
     }
 
     /// What has been counted.
     #[must_use]
-    pub fn counters(&self) -> &Counters {
-        &self.counters
+    pub fn metrics(&self) -> &Arc<Metrics> {
+        &self.metrics
     }
 
     /// The limiter, for gauges.
@@ -183,7 +160,7 @@ impl RunService {
             rule: rule.clone(),
         };
 
-        self.counters.runs.fetch_add(1, Ordering::Relaxed);
+        self.metrics.run_dispatched();
         let begun = Instant::now();
         let (outcome, teardown) = dispatch::run(&self.provider, spec, capacity, &call).await;
         let duration_ms = millis(begun.elapsed());
@@ -196,7 +173,7 @@ impl RunService {
             Ok(response) => response,
             Err(error) => {
                 if error.kind().is_infrastructure() {
-                    self.counters.runs_failed.fetch_add(1, Ordering::Relaxed);
+                    self.metrics.run_failed();
                 }
                 let current = audit::Current {
                     sandbox: self.provider.name(),

@@ -54,7 +54,7 @@ impl Stop {
 
     /// 404: no such path on this listener.
     pub(crate) fn not_found() -> Stop {
-        Stop::Plain(Plain::text(StatusCode::NOT_FOUND, "not found\n"))
+        Stop::Plain(Plain::not_found())
     }
 
     /// 501: a transfer coding other than chunked; 400: chunked more than once.
@@ -67,10 +67,7 @@ impl Stop {
 
     /// 405: another HTTP method. `allow` lists the ones there are.
     pub(crate) fn method_not_allowed(allow: &'static str) -> Stop {
-        Stop::Plain(Plain {
-            header: Some(("allow", allow)),
-            ..Plain::empty(StatusCode::METHOD_NOT_ALLOWED)
-        })
+        Stop::Plain(Plain::method_not_allowed(allow))
     }
 
     /// 415: another content type.
@@ -94,6 +91,24 @@ impl Plain {
             status,
             text,
             header: None,
+        }
+    }
+
+    /// 404: no such path.
+    pub(crate) fn not_found() -> Plain {
+        Plain::text(StatusCode::NOT_FOUND, "not found\n")
+    }
+
+    /// 400: a request no listener of ours takes.
+    pub(crate) fn bad_request() -> Plain {
+        Plain::text(StatusCode::BAD_REQUEST, "bad request\n")
+    }
+
+    /// 405: another HTTP method. `allow` lists the ones there are.
+    pub(crate) fn method_not_allowed(allow: &'static str) -> Plain {
+        Plain {
+            header: Some(("allow", allow)),
+            ..Plain::empty(StatusCode::METHOD_NOT_ALLOWED)
         }
     }
 

@@ -9,6 +9,7 @@ use std::{
 };
 
 use bytes::{Bytes, BytesMut};
+use http::{HeaderValue, Response, header::CONNECTION};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::{BodyExt, combinators::UnsyncBoxBody};
 use hyper::body::Incoming;
@@ -81,11 +82,18 @@ impl RequestBody {
         self.ended
     }
 
-    /// Reads and throws away what is left, for at most `time`, then lets the
-    /// connection go.
-    pub(crate) async fn linger(mut self, time: Duration) {
+    /// Gives up an HTTP/1 body that was not read to its end: the answer says
+    /// that its connection closes, and what is left is read and thrown away for
+    /// at most `time`, so that the caller is not reset while it reads.
+    pub(crate) fn abandon(mut self, answer: &mut Response<BoxBody>, time: Duration) {
+        answer
+            .headers_mut()
+            .insert(CONNECTION, HeaderValue::from_static("close"));
         let until = Instant::now() + time;
-        while let Ok(Some(Ok(_))) = tokio::time::timeout_at(until, self.incoming.frame()).await {}
+        tokio::spawn(async move {
+            let incoming = &mut self.incoming;
+            while let Ok(Some(Ok(_))) = tokio::time::timeout_at(until, incoming.frame()).await {}
+        });
     }
 }
 

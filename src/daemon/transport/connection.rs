@@ -21,11 +21,10 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    gate::Gate,
     pulse::{Expiry, Pulse},
+    respond::Respond,
     settings::Settings,
 };
-use crate::call::Service;
 
 /// What an HTTP/2 client without TLS sends first.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -76,15 +75,15 @@ where
 }
 
 /// Serves a connection to its end.
-pub(crate) async fn serve<I, S>(
+pub(crate) async fn serve<I, R>(
     io: I,
     opening: Opening,
-    gate: Arc<Gate<S>>,
+    responder: Arc<R>,
     settings: &Settings,
     ending: &Ending,
 ) where
     I: AsyncRead + AsyncWrite + Send + Unpin + 'static,
-    S: Service,
+    R: Respond,
 {
     let pulse = Pulse::new(settings, opening.http2, opening.since);
     let watched = Watched {
@@ -96,7 +95,7 @@ pub(crate) async fn serve<I, S>(
         let pulse = Arc::clone(&pulse);
         service_fn(move |request| {
             let exchange = pulse.begin();
-            let answer = Box::pin(Arc::clone(&gate).serve(request, exchange));
+            let answer = Box::pin(Arc::clone(&responder).respond(request, exchange));
             async move { Ok::<_, Infallible>(answer.await) }
         })
     };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use http::{
     HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version,
-    header::{ACCEPT_ENCODING, CONNECTION, TRANSFER_ENCODING},
+    header::{ACCEPT_ENCODING, TRANSFER_ENCODING},
     request::Parts,
 };
 use http_body_util::{BodyExt, Empty};
@@ -23,6 +23,7 @@ use super::{
     content::{Content, Protocol},
     pulse::Exchange,
     reached::Reached,
+    respond::Respond,
     rpc::{self, Clean, Rpc},
 };
 use crate::{
@@ -47,49 +48,6 @@ impl<S: Service> Gate<S> {
             admission,
             calls,
         })
-    }
-
-    /// Answers one request. Everything this listener says goes through here,
-    /// but for what the HTTP library answers to bytes that are not HTTP.
-    pub(crate) async fn serve(
-        self: Arc<Self>,
-        request: Request<Incoming>,
-        exchange: Exchange,
-    ) -> Response<AnswerBody> {
-        let http1 = request.version() < Version::HTTP_2;
-        let id = request_id(request.headers());
-        let (parts, incoming) = request.into_parts();
-        let mut body = RequestBody::new(incoming);
-        let reached = Reached::default();
-
-        let framed = check_transfer_coding(&parts.headers);
-        let unframed = framed.is_err();
-        let mut answer = match framed {
-            Ok(()) => self.answer(&parts, &mut body, &reached, &exchange).await,
-            Err(stop) => self.stopped(stop, None),
-        };
-
-        // Sealing comes first: once said, "nothing ran" must stay true.
-        if answer.status().as_u16() >= 300 && reached.seal() {
-            let mark = if answer.status() == StatusCode::NOT_FOUND {
-                Reason::Unsupported
-            } else {
-                Reason::Request
-            };
-            answer
-                .headers_mut()
-                .insert(NOT_DISPATCHED_HEADER, HeaderValue::from_static(mark.name()));
-        }
-        if let Some(id) = id {
-            answer.headers_mut().insert(REQUEST_ID_HEADER, id);
-        }
-        if http1 && (unframed || !body.ended()) {
-            answer
-                .headers_mut()
-                .insert(CONNECTION, HeaderValue::from_static("close"));
-            tokio::spawn(body.linger(self.admission.settings.linger));
-        }
-        answer.map(|inner| AnswerBody::new(inner, exchange))
     }
 
     async fn answer(
@@ -184,6 +142,48 @@ impl<S: Service> Gate<S> {
     }
 }
 
+impl<S: Service> Respond for Gate<S> {
+    /// Answers one request. Everything this listener says goes through here,
+    /// but for what the HTTP library answers to bytes that are not HTTP.
+    async fn respond(
+        self: Arc<Self>,
+        request: Request<Incoming>,
+        exchange: Exchange,
+    ) -> Response<AnswerBody> {
+        let http1 = request.version() < Version::HTTP_2;
+        let id = request_id(request.headers());
+        let (parts, incoming) = request.into_parts();
+        let mut body = RequestBody::new(incoming);
+        let reached = Reached::default();
+
+        let framed = check_transfer_coding(&parts.headers);
+        let unframed = framed.is_err();
+        let mut answer = match framed {
+            Ok(()) => self.answer(&parts, &mut body, &reached, &exchange).await,
+            Err(stop) => self.stopped(stop, None),
+        };
+
+        // Sealing comes first: once said, "nothing ran" must stay true.
+        if answer.status().as_u16() >= 300 && reached.seal() {
+            let mark = if answer.status() == StatusCode::NOT_FOUND {
+                Reason::Unsupported
+            } else {
+                Reason::Request
+            };
+            answer
+                .headers_mut()
+                .insert(NOT_DISPATCHED_HEADER, HeaderValue::from_static(mark.name()));
+        }
+        if let Some(id) = id {
+            answer.headers_mut().insert(REQUEST_ID_HEADER, id);
+        }
+        if http1 && (unframed || !body.ended()) {
+            body.abandon(&mut answer, self.admission.settings.linger);
+        }
+        answer.map(|inner| AnswerBody::new(inner, exchange))
+    }
+}
+
 /// The value to echo: exactly one, well formed. Otherwise none is, and nothing
 /// is refused.
 fn request_id(headers: &HeaderMap) -> Option<HeaderValue> {
@@ -197,7 +197,7 @@ fn request_id(headers: &HeaderMap) -> Option<HeaderValue> {
 /// A body's transfer coding is chunked, once, or there is none. The HTTP library
 /// only looks whether chunked comes last and hands on what is inside: a body
 /// that is still compressed, or one whose end a proxy may see elsewhere.
-fn check_transfer_coding(headers: &HeaderMap) -> Result<(), Stop> {
+pub(crate) fn check_transfer_coding(headers: &HeaderMap) -> Result<(), Stop> {
     let mut values = headers.get_all(TRANSFER_ENCODING).iter().peekable();
     if values.peek().is_none() {
         return Ok(());

@@ -1,5 +1,6 @@
-//! The HTTP and RPC transport: one listener that speaks Connect, gRPC and
-//! gRPC-Web over HTTP/1.1 and HTTP/2, with or without TLS.
+//! The HTTP and RPC transport: a listener that speaks Connect, gRPC and
+//! gRPC-Web over HTTP/1.1 and HTTP/2, with or without TLS; and one that serves
+//! a single page with the same care, for metrics.
 //!
 //! Everything a stranger can reach before authentication lives here. A request
 //! passes, in this order:
@@ -30,14 +31,17 @@ mod content;
 mod frame;
 mod gate;
 mod inflate;
+mod page;
 mod pulse;
 mod reached;
 mod refused;
+mod respond;
 mod rpc;
 mod slots;
 mod timeout;
 
 pub use auth::{Auth, AuthFailure, SharedToken, TokenLookup, Verified};
 pub use events::Events;
+pub use page::Page;
 pub use server::{Drained, Ended, Options, Server};
 pub use settings::Settings;

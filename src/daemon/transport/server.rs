@@ -16,7 +16,9 @@ use super::{
     connection::{self, Ending, Opening},
     events::Events,
     gate::Gate,
+    page::Page,
     refused::RefusedCredentials,
+    respond::Respond,
     settings::Settings,
     slots::DecodeSlots,
 };
@@ -103,44 +105,77 @@ impl Server {
             events,
         } = options;
         let refused = RefusedCredentials::new(settings.refusal_window, Arc::clone(&events));
-        let (connections, calls) = (TaskTracker::new(), TaskTracker::new());
+        let calls = TaskTracker::new();
         let admission = Admission {
             auth,
             slots: DecodeSlots::new(settings.decode_slots),
             settings: settings.clone(),
             refused: Arc::clone(&refused),
         };
-        let host = Host {
-            gate: Gate::new(service, admission, calls.clone()),
-            tls,
-            settings: Arc::new(settings),
-            ending: Ending::default(),
-        };
-        let failure = tokio::select! {
-            failure = accept(self.listener, &host, &connections) => Some(failure),
-            () = stop => None,
-        };
-        if let Some(error) = &failure {
-            events.listener_failed(error);
-        }
-        let drained = drain(&host, &connections, &calls).await;
+        let gate = Gate::new(service, admission, calls.clone());
+        let host = Host::new(gate, tls, settings);
+        let ended = listen(self.listener, host, calls, &*events, stop).await;
         refused.report();
-        Ended { failure, drained }
+        ended
+    }
+
+    /// Serves one page, to anyone who connects, and ends as
+    /// [`Server::serve`] does.
+    pub async fn serve_page(
+        self,
+        page: Page,
+        tls: Option<TlsAcceptor>,
+        settings: Settings,
+        events: Arc<dyn Events>,
+        stop: impl Future<Output = ()>,
+    ) -> Ended {
+        let host = Host::new(Arc::new(page), tls, settings);
+        listen(self.listener, host, TaskTracker::new(), &*events, stop).await
     }
 }
 
+async fn listen<R: Respond>(
+    listener: TcpListener,
+    host: Host<R>,
+    calls: TaskTracker,
+    events: &dyn Events,
+    stop: impl Future<Output = ()>,
+) -> Ended {
+    let connections = TaskTracker::new();
+    let failure = tokio::select! {
+        failure = accept(listener, &host, &connections) => Some(failure),
+        () = stop => None,
+    };
+    if let Some(error) = &failure {
+        events.listener_failed(error);
+    }
+    let drained = drain(&host, &connections, &calls).await;
+    Ended { failure, drained }
+}
+
 /// What every connection of a listener shares.
-struct Host<S> {
-    gate: Arc<Gate<S>>,
+struct Host<R> {
+    responder: Arc<R>,
     tls: Option<TlsAcceptor>,
     settings: Arc<Settings>,
     ending: Ending,
 }
 
-impl<S> Clone for Host<S> {
+impl<R> Host<R> {
+    fn new(responder: Arc<R>, tls: Option<TlsAcceptor>, settings: Settings) -> Self {
+        Host {
+            responder,
+            tls,
+            settings: Arc::new(settings),
+            ending: Ending::default(),
+        }
+    }
+}
+
+impl<R> Clone for Host<R> {
     fn clone(&self) -> Self {
         Host {
-            gate: Arc::clone(&self.gate),
+            responder: Arc::clone(&self.responder),
             tls: self.tls.clone(),
             settings: Arc::clone(&self.settings),
             ending: self.ending.clone(),
@@ -151,9 +186,9 @@ impl<S> Clone for Host<S> {
 /// Accepts until the listener fails. Owns the listener, so that dropping this
 /// future closes it at once. The place under the cap is taken before a
 /// connection is accepted: at the cap it waits in the kernel's queue.
-async fn accept<S: Service>(
+async fn accept<R: Respond>(
     listener: TcpListener,
-    host: &Host<S>,
+    host: &Host<R>,
     connections: &TaskTracker,
 ) -> io::Error {
     let places = host
@@ -177,14 +212,14 @@ async fn accept<S: Service>(
     }
 }
 
-impl<S: Service> Host<S> {
+impl<R: Respond> Host<R> {
     /// One connection from its first byte to its end.
     async fn connection(self, mut stream: TcpStream, place: Option<OwnedSemaphorePermit>) {
         let _place = place;
         // Answers are written whole; waiting to fill a packet only delays them.
         let _ = stream.set_nodelay(true);
         let Host {
-            gate,
+            responder,
             tls,
             settings,
             ending,
@@ -192,7 +227,7 @@ impl<S: Service> Host<S> {
         match tls {
             None => {
                 if let Ok(opening) = connection::sniff(&mut stream, &settings).await {
-                    connection::serve(stream, opening, gate, &settings, &ending).await;
+                    connection::serve(stream, opening, responder, &settings, &ending).await;
                 }
             }
             Some(tls) => {
@@ -204,13 +239,13 @@ impl<S: Service> Host<S> {
                     bytes: bytes::Bytes::new(),
                     since: Instant::now(),
                 };
-                connection::serve(stream, opening, gate, &settings, &ending).await;
+                connection::serve(stream, opening, responder, &settings, &ending).await;
             }
         }
     }
 }
 
-async fn drain<S>(host: &Host<S>, connections: &TaskTracker, calls: &TaskTracker) -> Drained {
+async fn drain<R>(host: &Host<R>, connections: &TaskTracker, calls: &TaskTracker) -> Drained {
     host.ending.soon.cancel();
     connections.close();
     calls.close();

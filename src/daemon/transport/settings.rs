@@ -66,4 +66,18 @@ impl Settings {
             refusal_window: Duration::from_secs(30),
         }
     }
+
+    /// The values of production for a listener that serves one short page to
+    /// scrapers.
+    #[must_use]
+    pub fn page() -> Self {
+        Settings {
+            connection_cap: Some(64),
+            request: Duration::from_secs(10),
+            answer: Duration::from_secs(10),
+            exchange: Duration::from_secs(10),
+            drain: Duration::from_secs(10),
+            ..Settings::new(1)
+        }
+    }
 }

@@ -42,6 +42,10 @@ fn main() -> ExitCode {
         ("a_signal_stops_it", a_signal_stops_it),
         ("a_second_signal_kills_it", a_second_signal_kills_it),
         (
+            "a_second_signal_leaves_an_embedded_daemon",
+            a_second_signal_leaves_an_embedded_daemon,
+        ),
+        (
             "an_embedded_daemon_ends_with_its_input",
             an_embedded_daemon_ends_with_its_input,
         ),
@@ -62,6 +66,7 @@ fn daemon(arguments: &[&str], variables: &[(&str, &str)]) -> Command {
     let mut command = Command::new(env::current_exe().unwrap());
     command
         .env_clear()
+        .env("PLIMSOLL_METRICS_ADDR", "off")
         .envs(variables.iter().copied())
         .arg("daemon")
         .args(arguments);
@@ -141,6 +146,7 @@ fn limited(limits: &str) -> Command {
     command
         .env_clear()
         .env("PLIMSOLL_ADDR", "127.0.0.1:0")
+        .env("PLIMSOLL_METRICS_ADDR", "off")
         .args(["-c", &format!("{limits} && exec \"$0\" daemon")])
         .arg(env::current_exe().unwrap());
     command
@@ -174,7 +180,7 @@ fn refused_by_the_environment(command: &mut Command, word: &str) {
 }
 
 fn too_few_descriptors() {
-    for most in 6..=10 {
+    for most in 6..=12 {
         let mut command = limited(&format!("ulimit -n {most}"));
         refused_by_the_environment(&mut command, "too few file descriptors");
     }
@@ -202,6 +208,7 @@ fn too_few_threads() {
     command
         .env_clear()
         .env("PLIMSOLL_ADDR", "127.0.0.1:0")
+        .env("PLIMSOLL_METRICS_ADDR", "off")
         .arg(STARVED);
     refused_by_the_environment(&mut command, "too few threads");
 }
@@ -313,23 +320,46 @@ fn a_signal_stops_it() {
     }
 }
 
-fn a_second_signal_kills_it() {
-    let mut running = Running::start(&[]);
-    // A request whose body is held back keeps the drain from ending.
-    let mut held = TcpStream::connect(&running.address).unwrap();
+/// A request whose body is held back keeps a drain from ending.
+fn held_request(address: &str) -> TcpStream {
+    let mut held = TcpStream::connect(address).unwrap();
     let head = format!(
         "POST /plimsoll.v1.SandboxService/Run HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n\
-         Content-Type: application/json\r\nContent-Length: 100\r\nExpect: 100-continue\r\n\r\n"
+         Content-Type: application/json\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n"
     );
     held.write_all(head.as_bytes()).unwrap();
-    let mut go_on = [0u8; 12];
+    let mut go_on = [0u8; 25];
     held.read_exact(&mut go_on).unwrap();
-    assert_eq!(&go_on, b"HTTP/1.1 100");
+    assert_eq!(&go_on, b"HTTP/1.1 100 Continue\r\n\r\n");
+    held
+}
+
+fn a_second_signal_kills_it() {
+    let mut running = Running::start(&[]);
+    let _held = held_request(&running.address);
     running.signal("TERM");
     running.line_with("shutdown signal received");
     running.signal("TERM");
     let (status, _) = running.wait();
     assert_eq!(status.signal(), Some(15));
+}
+
+/// Its parent asks twice, with a person's second Ctrl-C, while a sandbox is
+/// being removed.
+fn a_second_signal_leaves_an_embedded_daemon() {
+    let mut running = Running::start(&[("PLIMSOLL_EMBEDDED", "1")]);
+    let mut held = held_request(&running.address);
+    running.signal("TERM");
+    running.line_with("shutdown signal received");
+    running.signal("TERM");
+    running.signal("INT");
+    held.write_all(b"{}").unwrap();
+    let mut answer = String::new();
+    held.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
+    let (status, log) = running.wait();
+    assert_eq!(status.code(), Some(0), "{log}");
+    assert!(log.contains("plimsolld stopped"));
 }
 
 fn an_embedded_daemon_ends_with_its_input() {
