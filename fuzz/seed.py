@@ -47,3 +47,8 @@ for number, vector in enumerate(golden["results"]):
 seed("json", "negative-zero", b'{"protocol":3,"module":{"model":"m","endTime":-0,"step":-0.0,"rows":[{"values":[-0]}]}}')
 for key in sorted(DATA.glob("keys/*")) + sorted(DATA.glob("vectors/*.pub")) + sorted(DATA.glob("vectors/*.key")):
     seed("pem_key", key.name, key.read_bytes())
+marker = b"\n<<<PLIMSOLL_REPORT_V3>>> "
+report = b'{"steps":[{"command":"x","stdout":"","exitCode":0,"durationMs":1}],"artifacts":[{"path":"a","content":"QQ=="}],"artifactsTruncated":false}'
+seed("frames", "wrong-mac", marker + b"%d %s\n" % (len(report), b"0" * 64) + report)
+seed("frames", "report", report)
+seed("frames", "error", b'{"error":"illegal file path: ../x"}')
