@@ -21,6 +21,11 @@ pub(crate) fn settings(settings: &Settings, log: &Log) {
             .int("fit", clamp.fit)
             .end();
     }
+    if let Auth::Registry(registry) = &settings.auth {
+        log.info("multi-client auth enabled")
+            .int("clients", count(registry.callers().len()))
+            .end();
+    }
     if matches!(settings.auth, Auth::Open) {
         log.warn("no authentication: everyone who can connect is the same caller")
             .text("provider", settings.provider.name())

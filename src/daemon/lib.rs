@@ -12,6 +12,7 @@ pub mod hardened;
 pub mod log;
 pub mod metrics;
 pub mod provider;
+pub mod registry;
 pub mod service;
 pub mod start;
 pub mod surface;

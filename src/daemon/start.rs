@@ -21,6 +21,7 @@ use crate::{
     listeners::{Bound, Ending, Said, Scraped},
     log::Log,
     provider::{Disabled, Provider},
+    registry::RegistryLookup,
     service::{RunService, bounded, log_text},
     surface,
     transport::{self, Drained, Options, SharedToken, tls},
@@ -70,15 +71,12 @@ pub async fn run<S: Future<Output = ()>>(
 
 /// The provider the settings choose. No network, no process.
 fn provider(settings: &Settings) -> Arc<dyn Provider> {
-    match settings.provider {
+    match &settings.provider {
         #[cfg(feature = "wasm")]
         Choice::Wasm => Arc::new(crate::provider::Wasm::new(
             settings.resources,
             settings.limits.max_concurrent,
         )),
-        // Settings refuse a provider this build does not have.
-        #[cfg(not(feature = "wasm"))]
-        Choice::Wasm => Arc::new(Disabled::new(settings.resources)),
         Choice::Disabled => Arc::new(Disabled::new(settings.resources)),
     }
 }
@@ -164,6 +162,9 @@ pub(crate) async fn run_with<S: Future<Output = ()>>(
         auth: match &settings.auth {
             Auth::Open => transport::Auth::Open,
             Auth::Token(token) => transport::Auth::Shared(SharedToken::new(token.clone())),
+            Auth::Registry(registry) => {
+                transport::Auth::Lookup(Arc::new(RegistryLookup::new(Arc::clone(registry))))
+            }
         },
         tls: acceptor,
         settings: transport::Settings {
@@ -199,11 +200,19 @@ pub(crate) async fn run_with<S: Future<Output = ()>>(
 
 /// What the production policy judges.
 fn situation<'a>(settings: &'a Settings, provider: &'a dyn Provider) -> Situation<'a> {
+    let callers = match &settings.auth {
+        Auth::Registry(registry) => registry.callers(),
+        Auth::Open | Auth::Token(_) => &[],
+    };
     Situation {
         provider: provider.name(),
         metered: provider.metering().is_some(),
-        registry: false,
-        without_allowance: Vec::new(),
+        registry: matches!(settings.auth, Auth::Registry(_)),
+        without_allowance: callers
+            .iter()
+            .filter(|caller| caller.paid_seconds_per_day == 0)
+            .map(|caller| caller.id.as_str().to_owned())
+            .collect(),
         tls: settings.tls.is_some(),
         address: &settings.address,
         metrics: settings.metrics_address.as_deref(),

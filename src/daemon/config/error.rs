@@ -55,13 +55,21 @@ pub enum ConfigError {
         /// Why it cannot.
         why: &'static str,
     },
-    /// wasm was given a cap it cannot enforce.
-    #[error(
-        "{variable} is set: wasm can enforce only SANDBOX_MEMORY_MB; CPU/PID/disk resource caps require docker or e2b"
-    )]
-    WasmCaps {
+    /// The chosen provider was given a cap it cannot enforce.
+    #[error("{variable} is set: {why}")]
+    CannotCap {
         /// The variable.
         variable: &'static str,
+        /// What the provider can enforce.
+        why: &'static str,
+    },
+    /// The registry of callers cannot be used.
+    #[error("PLIMSOLL_CLIENTS_FILE={path:?}: {fault}")]
+    Clients {
+        /// The path as set.
+        path: String,
+        /// Every fault found; never a token or its digest.
+        fault: String,
     },
     /// The memory budget holds not even one run.
     #[error(
@@ -78,7 +86,7 @@ pub enum ConfigError {
     },
     /// A real provider without authentication.
     #[error(
-        "the provider {provider} would run code for anyone who can connect: set PLIMSOLL_TOKEN, or PLIMSOLL_INSECURE=1 to allow it"
+        "the provider {provider} would run code for anyone who can connect: set PLIMSOLL_CLIENTS_FILE or PLIMSOLL_TOKEN, or PLIMSOLL_INSECURE=1 to allow it"
     )]
     NoAuthentication {
         /// The chosen provider.

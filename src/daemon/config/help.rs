@@ -1,7 +1,7 @@
 //! The configuration reference, made from the declared variables.
 
 use super::{
-    settings::Choice,
+    providers::Choice,
     variable::{Group, VARIABLES, Variable},
 };
 
@@ -38,7 +38,12 @@ pub fn help() -> String {
         "  wasm runs snippets inside this process, tier process, and bounds memory only.\n",
     );
     for provider in PROVIDERS {
-        let title = format!("Provider {provider}, not in this build");
+        let built = if Choice::is_built(provider) {
+            ""
+        } else {
+            ", not in this build"
+        };
+        let title = format!("Provider {provider}{built}");
         section(&mut text, &title, Group::Provider(provider));
     }
     section(&mut text, "Limits", Group::Limits);

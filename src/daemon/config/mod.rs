@@ -5,11 +5,14 @@
 //! [`Variable`], with its help; what is not declared cannot be read. A setting
 //! this build cannot honour is an error, never silence.
 
+mod auth;
 mod duration;
 mod environment;
 mod error;
 mod help;
+pub mod providers;
 mod rules;
+mod sessions;
 mod settings;
 pub(crate) mod variable;
 
@@ -18,7 +21,8 @@ pub use environment::Environment;
 pub(crate) use environment::Reader;
 pub use error::{ConfigError, Fault};
 pub use help::help;
-pub use settings::{Auth, Choice, Clamp, SessionSettings, Settings, TlsFiles};
+pub use providers::{Choice, Profile};
+pub use settings::{Auth, Clamp, SessionSettings, Settings, TlsFiles};
 pub use variable::{Group, VARIABLES, Variable};
 
 #[cfg(test)]

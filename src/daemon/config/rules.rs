@@ -1,13 +1,12 @@
 //! The rules for each group of settings.
 
-use std::time::Duration;
-
 use plimsoll_wire::Tier;
 
 use super::{
     environment::{Environment, Reader, refused},
     error::{ConfigError, Fault},
-    settings::{Auth, Choice, Clamp, SessionSettings, TlsFiles},
+    providers::{Cap, Profile},
+    settings::{Clamp, TlsFiles},
     variable as v,
     variable::{Group, VARIABLES},
 };
@@ -15,14 +14,8 @@ use crate::{admission::Limits, log::Format, provider::Resources};
 
 /// One run's memory when none is set, for the host's memory budget.
 const ASSUMED_MEMORY_MB: u64 = 256;
-/// The most memory a wasm guest can address.
-const WASM_MEMORY_MB: u64 = 4096;
-/// The shortest bearer token.
-const MIN_TOKEN: usize = 32;
 /// Where metrics are served when nothing is set: to this machine only.
 const METRICS_ADDRESS: &str = "127.0.0.1:9464";
-const SECOND: Duration = Duration::from_secs(1);
-const HALF_DAY: Duration = Duration::from_secs(12 * 60 * 60);
 
 pub(super) fn log_format(reader: &Reader<'_>) -> Format {
     match reader.text(&v::PLIMSOLL_LOG_FORMAT) {
@@ -31,29 +24,75 @@ pub(super) fn log_format(reader: &Reader<'_>) -> Format {
     }
 }
 
-pub(super) fn envelope(reader: &Reader<'_>, provider: Choice) -> Result<Resources, ConfigError> {
+pub(super) fn envelope(reader: &Reader<'_>, profile: &Profile) -> Result<Resources, ConfigError> {
     let mut resources = Resources {
         memory_mb: reader.count(&v::SANDBOX_MEMORY_MB)?,
         cpus: reader.float(&v::SANDBOX_CPUS)?,
         pids: reader.count(&v::SANDBOX_PIDS)?,
         disk_mb: reader.count(&v::SANDBOX_DISK_MB)?,
     };
-    if provider == Choice::Wasm {
-        // A cap that is not enforced is worse than none.
-        for (variable, set) in [
-            (&v::SANDBOX_CPUS, resources.cpus > 0.0),
-            (&v::SANDBOX_PIDS, resources.pids > 0),
-            (&v::SANDBOX_DISK_MB, resources.disk_mb > 0),
-        ] {
-            if set {
-                return Err(ConfigError::WasmCaps {
-                    variable: variable.name,
-                });
-            }
+    for cap in profile.cannot_cap {
+        let set = match cap {
+            Cap::Memory => resources.memory_mb > 0,
+            Cap::Cpus => resources.cpus > 0.0,
+            Cap::Pids => resources.pids > 0,
+            Cap::Disk => resources.disk_mb > 0,
+        };
+        if set {
+            return Err(ConfigError::CannotCap {
+                variable: cap.variable().name,
+                why: profile.cap_words,
+            });
         }
-        resources.memory_mb = resources.memory_mb.min(WASM_MEMORY_MB);
+    }
+    if let Some(most) = profile.most_memory_mb {
+        resources.memory_mb = resources.memory_mb.min(most);
     }
     Ok(resources)
+}
+
+/// `SANDBOX_GUEST_UID` is read by the provider it means something to.
+pub(super) fn guest_uid(reader: &Reader<'_>, profile: &Profile) -> Result<(), ConfigError> {
+    if profile.guest_uid {
+        return Ok(());
+    }
+    absent_with(
+        reader,
+        &v::SANDBOX_GUEST_UID,
+        profile,
+        "does not choose a guest's user",
+    )
+}
+
+/// An egress guard's address goes with a provider that serves one, and with no
+/// other: a listener nobody serves would look like a protection.
+pub(super) fn guard(reader: &Reader<'_>, profile: &Profile) -> Result<(), ConfigError> {
+    if profile.guard {
+        return later(
+            reader,
+            &v::PLIMSOLL_GUARD_ADDR,
+            "there is no guard listener yet",
+        );
+    }
+    absent_with(
+        reader,
+        &v::PLIMSOLL_GUARD_ADDR,
+        profile,
+        "serves no egress guard",
+    )
+}
+
+/// The daemon's own daily allowance.
+pub(super) fn paid_seconds(reader: &Reader<'_>, profile: &Profile) -> Result<u64, ConfigError> {
+    let seconds = reader.count(&v::SANDBOX_PAID_SECONDS_PER_DAY)?;
+    if seconds > 0 && !profile.metered {
+        return Err(not_with(
+            &v::SANDBOX_PAID_SECONDS_PER_DAY,
+            profile,
+            "is not billed by the second",
+        ));
+    }
+    Ok(seconds)
 }
 
 pub(super) fn min_isolation(reader: &Reader<'_>) -> Result<Option<Tier>, ConfigError> {
@@ -67,56 +106,25 @@ pub(super) fn min_isolation(reader: &Reader<'_>) -> Result<Option<Tier>, ConfigE
     }
 }
 
-pub(super) fn sessions(reader: &Reader<'_>) -> Result<SessionSettings, ConfigError> {
-    let max = reader.count(&v::SANDBOX_MAX_SESSIONS)?;
-    let lifetime = reader.duration(&v::SANDBOX_SESSION_LIFETIME)?;
-    let lifetime = lifetime.unwrap_or(Duration::from_secs(30 * 60));
-    if !(SECOND..=HALF_DAY).contains(&lifetime) {
-        let value = reader.text(&v::SANDBOX_SESSION_LIFETIME)?;
-        return Err(refused(
-            &v::SANDBOX_SESSION_LIFETIME,
-            value,
-            Fault::NotALifetime,
-        ));
-    }
-    let idle = reader.duration(&v::SANDBOX_SESSION_IDLE)?;
-    let idle = idle.unwrap_or(Duration::from_secs(5 * 60));
-    if !idle.is_zero() && !(SECOND..=HALF_DAY).contains(&idle) {
-        let value = reader.text(&v::SANDBOX_SESSION_IDLE)?;
-        return Err(refused(
-            &v::SANDBOX_SESSION_IDLE,
-            value,
-            Fault::NotAnIdleTime,
-        ));
-    }
-    let most_pool = i64::try_from(max).unwrap_or(i64::MAX);
-    Ok(SessionSettings {
-        max,
-        per_caller: reader.count(&v::SANDBOX_MAX_SESSIONS_PER_CALLER)?,
-        per_owner: reader.count(&v::SANDBOX_MAX_SESSIONS_PER_OWNER)?,
-        lifetime,
-        idle,
-        disk_mb: reader
-            .integer(&v::SANDBOX_SESSION_DISK_MB, 0, Some(1 << 20))?
-            .unwrap_or(1024)
-            .unsigned_abs(),
-        pool: reader
-            .integer(&v::SANDBOX_SESSION_POOL, 0, Some(most_pool))?
-            .unwrap_or(0)
-            .unsigned_abs(),
-    })
+/// What the host's memory is shared by.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HostMemory {
+    /// For all runs; 0 is no budget.
+    pub(super) total_mb: u64,
+    /// Of one run; 0 is the provider's default.
+    pub(super) per_run_mb: u64,
+    /// Sandboxes of the session pool, which come first.
+    pub(super) pool: u64,
 }
 
 pub(super) fn limits(
     reader: &Reader<'_>,
-    memory_mb: u64,
-    pool: u64,
+    host: HostMemory,
 ) -> Result<(Limits, Option<Clamp>), ConfigError> {
     let asked = reader
         .integer(&v::SANDBOX_MAX_CONCURRENT, 1, Some(1024))?
         .map_or(8, |n| u32::try_from(n).unwrap_or(1024));
-    let total = reader.count(&v::SANDBOX_TOTAL_MEMORY_MB)?;
-    let max_concurrent = clamped(asked, total, memory_mb, pool)?;
+    let max_concurrent = clamped(asked, host)?;
     let per_key = reader
         .integer(
             &v::SANDBOX_PER_KEY_CONCURRENT,
@@ -148,51 +156,22 @@ pub(super) fn limits(
 }
 
 /// How many runs at once the host's memory holds beside the session pool.
-pub(super) fn clamped(
-    asked: u32,
-    total: u64,
-    memory_mb: u64,
-    pool: u64,
-) -> Result<u32, ConfigError> {
-    if total == 0 {
+pub(super) fn clamped(asked: u32, host: HostMemory) -> Result<u32, ConfigError> {
+    if host.total_mb == 0 {
         return Ok(asked);
     }
-    let per_run = if memory_mb == 0 {
+    let per_run = if host.per_run_mb == 0 {
         ASSUMED_MEMORY_MB
     } else {
-        memory_mb
+        host.per_run_mb
     };
-    match (total / per_run).saturating_sub(pool) {
+    match (host.total_mb / per_run).saturating_sub(host.pool) {
         0 => Err(ConfigError::MemoryBudget {
-            total,
+            total: host.total_mb,
             per_run,
-            pool,
+            pool: host.pool,
         }),
         fit => Ok(asked.min(u32::try_from(fit).unwrap_or(asked))),
-    }
-}
-
-pub(super) fn auth(reader: &Reader<'_>, provider: Choice) -> Result<Auth, ConfigError> {
-    later(
-        reader,
-        &v::PLIMSOLL_CLIENTS_FILE,
-        "use PLIMSOLL_TOKEN for one shared caller",
-    )?;
-    let insecure = reader.exactly_one(&v::PLIMSOLL_INSECURE)?;
-    let fault = |fault| ConfigError::Secret {
-        variable: v::PLIMSOLL_TOKEN.name,
-        fault,
-    };
-    match reader.secret(&v::PLIMSOLL_TOKEN)? {
-        Some(token) if token.len() < MIN_TOKEN => Err(fault(Fault::ShortToken)),
-        Some(token) if !token.bytes().all(|b| b.is_ascii_graphic()) => {
-            Err(fault(Fault::UnusableToken))
-        }
-        Some(token) => Ok(Auth::Token(token)),
-        None if provider == Choice::Disabled || insecure => Ok(Auth::Open),
-        None => Err(ConfigError::NoAuthentication {
-            provider: provider.name(),
-        }),
     }
 }
 
@@ -252,30 +231,34 @@ pub(super) fn later(
 pub(super) fn absent_with(
     reader: &Reader<'_>,
     variable: &v::Variable,
-    provider: Choice,
+    profile: &Profile,
     why: &'static str,
 ) -> Result<(), ConfigError> {
     if reader.text(variable)?.is_empty() {
         return Ok(());
     }
-    Err(not_with(variable, provider, why))
+    Err(not_with(variable, profile, why))
 }
 
-pub(super) fn not_with(variable: &v::Variable, provider: Choice, why: &'static str) -> ConfigError {
+pub(super) fn not_with(
+    variable: &v::Variable,
+    profile: &Profile,
+    why: &'static str,
+) -> ConfigError {
     ConfigError::NotWithProvider {
         variable: variable.name,
-        provider: provider.name(),
+        provider: profile.name,
         why,
     }
 }
 
 /// Settings of providers that are not chosen. Names outside the daemon's own
 /// prefixes are left out: other programs use them too.
-pub(super) fn foreign(environment: &Environment) -> Vec<&'static str> {
+pub(super) fn foreign(environment: &Environment, profile: &Profile) -> Vec<&'static str> {
     VARIABLES
         .iter()
-        .filter(|v| matches!(v.group, Group::Provider(_)) && v.name.starts_with("SANDBOX_"))
-        .filter(|v| environment.is_set(v.name))
+        .filter(|v| matches!(v.group, Group::Provider(name) if name != profile.name))
+        .filter(|v| v.name.starts_with("SANDBOX_") && environment.is_set(v.name))
         .map(|v| v.name)
         .collect()
 }

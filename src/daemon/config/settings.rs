@@ -1,74 +1,19 @@
 //! The settings of a daemon, read and checked in the order of its start.
 
-use std::{path::PathBuf, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
+use plimsoll_callers::Registry;
 use plimsoll_wire::Tier;
 use zeroize::Zeroizing;
 
 use super::{
+    auth,
     environment::{Environment, Reader},
     error::ConfigError,
-    rules, variable as v,
+    providers::Choice,
+    rules, sessions, variable as v,
 };
 use crate::{admission::Limits, hardened::Facts, log::Format, provider::Resources};
-
-/// The provider chosen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Choice {
-    /// None: every run is refused.
-    Disabled,
-    /// JavaScript snippets inside this process.
-    Wasm,
-}
-
-impl Choice {
-    const KNOWN: [&str; 6] = [
-        "wasm",
-        "docker",
-        "e2b",
-        "dockercloud",
-        "openshell",
-        "agentsandbox",
-    ];
-
-    /// The names this build has, with commas.
-    #[must_use]
-    pub fn built_names() -> &'static str {
-        if cfg!(feature = "wasm") {
-            "wasm"
-        } else {
-            "none"
-        }
-    }
-
-    /// The provider's name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Choice::Disabled => "disabled",
-            Choice::Wasm => "wasm",
-        }
-    }
-
-    fn read(reader: &Reader<'_>) -> Result<Choice, ConfigError> {
-        let value = reader.text(&v::SANDBOX_PROVIDER)?;
-        let lower = value.to_ascii_lowercase();
-        if lower.is_empty() {
-            return Ok(Choice::Disabled);
-        }
-        match Self::KNOWN.into_iter().find(|known| *known == lower) {
-            Some("wasm") if cfg!(feature = "wasm") => Ok(Choice::Wasm),
-            Some(name) => Err(ConfigError::ProviderNotBuilt {
-                name,
-                built: Self::built_names().to_owned(),
-            }),
-            None => Err(ConfigError::UnknownProvider {
-                value: value.to_owned(),
-                known: Self::KNOWN.join(", "),
-            }),
-        }
-    }
-}
 
 /// How callers are known.
 #[derive(Clone)]
@@ -77,6 +22,8 @@ pub enum Auth {
     Open,
     /// By one token.
     Token(Zeroizing<String>),
+    /// Each by a token of its own.
+    Registry(Arc<Registry>),
 }
 
 /// The files of the listener's TLS identity.
@@ -131,12 +78,17 @@ pub struct Settings {
     pub hardened: Option<Facts>,
     /// End of standard input is a stop signal.
     pub embedded: bool,
-    /// The provider.
+    /// The provider with its own settings.
     pub provider: Choice,
     /// The envelope of one run.
     pub resources: Resources,
+    /// Images must be named by digest.
+    pub pinned_images: bool,
     /// The weakest tier the daemon may start with.
     pub min_isolation: Option<Tier>,
+    /// Seconds a day on a provider billed by the second, whole daemon; 0 is no
+    /// allowance of its own.
+    pub paid_seconds_per_day: u64,
     /// Admission, after the clamp.
     pub limits: Limits,
     /// The clamp, when it changed something.
@@ -181,50 +133,33 @@ impl Settings {
 
     fn read_with(reader: &Reader<'_>, environment: &Environment) -> Result<Settings, ConfigError> {
         let provider = Choice::read(reader)?;
-        let resources = rules::envelope(reader, provider)?;
-        reader.opt_in(&v::SANDBOX_REQUIRE_PINNED_IMAGES)?;
-        rules::absent_with(
-            reader,
-            &v::SANDBOX_GUEST_UID,
-            provider,
-            "does not choose a guest's user",
-        )?;
-        rules::absent_with(
-            reader,
-            &v::PLIMSOLL_GUARD_ADDR,
-            provider,
-            "serves no egress guard",
-        )?;
-        if reader.count(&v::SANDBOX_PAID_SECONDS_PER_DAY)? > 0 {
-            return Err(rules::not_with(
-                &v::SANDBOX_PAID_SECONDS_PER_DAY,
-                provider,
-                "is not billed by the second",
-            ));
-        }
+        let profile = provider.profile();
+        let resources = rules::envelope(reader, &profile)?;
+        let pinned_images = reader.opt_in(&v::SANDBOX_REQUIRE_PINNED_IMAGES)?;
+        rules::guest_uid(reader, &profile)?;
+        rules::guard(reader, &profile)?;
+        let paid_seconds_per_day = rules::paid_seconds(reader, &profile)?;
         let min_isolation = rules::min_isolation(reader)?;
-        let sessions = rules::sessions(reader)?;
-        let (limits, clamp) = rules::limits(reader, resources.memory_mb, sessions.pool)?;
-        if sessions.max > 0 {
-            return Err(rules::not_with(
-                &v::SANDBOX_MAX_SESSIONS,
-                provider,
-                "keeps no sessions",
-            ));
-        }
-        if sessions.pool > 0 {
-            return Err(rules::not_with(
-                &v::SANDBOX_SESSION_POOL,
-                provider,
-                "keeps no session pool",
-            ));
-        }
+        let sessions = sessions::read(reader)?;
+        let total_memory_mb = reader.count(&v::SANDBOX_TOTAL_MEMORY_MB)?;
+        let host = rules::HostMemory {
+            // Runs elsewhere do not use this host's memory.
+            total_mb: if profile.host_memory {
+                total_memory_mb
+            } else {
+                0
+            },
+            per_run_mb: resources.memory_mb,
+            pool: sessions.pool,
+        };
+        let (limits, clamp) = rules::limits(reader, host)?;
+        sessions::with_provider(&sessions, &profile)?;
         rules::later(
             reader,
             &v::PLIMSOLL_GRANTS_FILE,
             "unset it; every grant is refused",
         )?;
-        let auth = rules::auth(reader, provider)?;
+        let auth = auth::read(reader, &provider)?;
         let tls = rules::tls(reader)?;
         let metrics_address = rules::metrics(reader)?;
         let hardened = match reader.opt_in(&v::PLIMSOLL_HARDENED)? {
@@ -241,13 +176,15 @@ impl Settings {
             tls,
             hardened,
             embedded: reader.exactly_one(&v::PLIMSOLL_EMBEDDED)?,
+            foreign: rules::foreign(environment, &profile),
             provider,
             resources,
+            pinned_images,
             min_isolation,
+            paid_seconds_per_day,
             limits,
             clamp,
             sessions,
-            foreign: rules::foreign(environment),
         })
     }
 }

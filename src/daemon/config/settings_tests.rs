@@ -3,7 +3,8 @@ use std::{collections::BTreeSet, time::Duration};
 use plimsoll_wire::Tier;
 
 use super::{
-    Auth, Choice, ConfigError, Environment, Fault, Group, Settings, VARIABLES, help, rules::clamped,
+    Auth, Choice, ConfigError, Environment, Fault, Group, Settings, VARIABLES, help,
+    rules::{HostMemory, clamped},
 };
 use crate::log::Format;
 
@@ -174,14 +175,19 @@ fn limits() {
         ("SANDBOX_PER_KEY_CONCURRENT", "5"),
     ];
     refusal(&over, "SANDBOX_PER_KEY_CONCURRENT");
-    assert_eq!(clamped(8, 1024, 0, 3), Ok(1));
+    let host = |total_mb, per_run_mb, pool| HostMemory {
+        total_mb,
+        per_run_mb,
+        pool,
+    };
+    assert_eq!(clamped(8, host(1024, 0, 3)), Ok(1));
     assert!(
-        clamped(8, 1024, 256, 4)
+        clamped(8, host(1024, 256, 4))
             .unwrap_err()
             .to_string()
             .contains("session pool of 4")
     );
-    assert_eq!(clamped(8, 0, 256, 0), Ok(8));
+    assert_eq!(clamped(8, host(0, 256, 0)), Ok(8));
     let rates = read(&[("SANDBOX_RATE_PER_MIN", "0"), ("SANDBOX_RATE_BURST", "7")]).unwrap();
     assert_eq!((rates.limits.rate_per_min, rates.limits.burst), (0, 7));
     for name in [
@@ -235,10 +241,7 @@ fn session_values_are_checked_while_sessions_are_off() {
 
 #[test]
 fn what_this_build_cannot_honour() {
-    for (name, value) in [
-        ("PLIMSOLL_CLIENTS_FILE", "/etc/clients.json"),
-        ("PLIMSOLL_GRANTS_FILE", "/etc/grants.json"),
-    ] {
+    for (name, value) in [("PLIMSOLL_GRANTS_FILE", "/etc/grants.json")] {
         let text = refusal(&[(name, value)], name);
         assert!(text.contains("does not support it yet"), "{text}");
     }

@@ -52,6 +52,9 @@ variables! {
         PLIMSOLL_ADDR "default :8746, every interface"
             "RPC listen address, host:port or :port; port 0 takes a free one.";
         PLIMSOLL_LOG_FORMAT "default json" "Format of the log on standard error, json or text.";
+        PLIMSOLL_CLIENTS_FILE "default none"
+            "Registry of callers, each with a token of its own; wins over PLIMSOLL_TOKEN. Read once, at start; \
+             plimsoll-attest clients edits it.";
         PLIMSOLL_TOKEN "default none; at least 32 bytes" "Bearer token all callers share.";
         PLIMSOLL_INSECURE "default off; exactly 1 counts"
             "Allows a provider that runs code without any authentication.";
@@ -76,7 +79,7 @@ variables! {
         SANDBOX_TOTAL_MEMORY_MB "default 0, no budget"
             "Memory of this host for all runs in MiB; lowers how many run at once.";
         SANDBOX_REQUIRE_PINNED_IMAGES "default off"
-            "Refuses images not named by digest (1 or true); this build's providers use no images.";
+            "Refuses images not named by digest (1 or true).";
         SANDBOX_GUEST_UID "docker only" "User and group ID of every guest.";
     }
     Group::Limits => {
@@ -86,7 +89,7 @@ variables! {
         SANDBOX_RATE_PER_MIN "default 30" "Sustained starts a minute for each caller; 0 is no limit.";
         SANDBOX_RATE_BURST "default the rate" "Starts a caller may make at once; 0 is the rate.";
         SANDBOX_PAID_SECONDS_PER_DAY "default 0, none"
-            "Daily allowance on a provider billed by the second.";
+            "Seconds a UTC day for all callers on a provider billed by the second; refused with any other.";
     }
     Group::Sessions => {
         SANDBOX_MAX_SESSIONS "default 0, sessions off" "Open sessions; needs a provider that keeps them.";
@@ -98,7 +101,6 @@ variables! {
         SANDBOX_SESSION_DISK_MB "default 1024, 0 to 1048576" "Files a session may hold after a call in MiB; 0 is no bound.";
     }
     Group::Later => {
-        PLIMSOLL_CLIENTS_FILE "refused in this build" "Registry of callers; use PLIMSOLL_TOKEN.";
         PLIMSOLL_GRANTS_FILE "refused in this build" "Grant profiles.";
     }
     Group::Provider("docker") => {
