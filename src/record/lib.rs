@@ -11,6 +11,7 @@ pub mod check;
 pub mod encoding;
 pub mod make;
 pub mod outcome;
+pub mod time;
 
 mod fields;
 
