@@ -147,6 +147,15 @@ pub fn receipt<'s>(
     OwnStatement::assembled(predicate_type, named, Some(predicate), Types::Receipt)
 }
 
+/// [`receipt`] for a whole statement, whose subjects may name git objects too.
+/// Its bytes are the payload.
+///
+/// # Errors
+/// As [`receipt`].
+pub fn receipt_statement(payload: Vec<u8>) -> Result<OwnStatement, Fault> {
+    OwnStatement::whole(payload, Types::Receipt)
+}
+
 /// Which predicate type an opened statement must have.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Wanted<'a> {
