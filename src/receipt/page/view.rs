@@ -17,6 +17,8 @@ const TIERS: [&str; 5] = ["none", "process", "container", "kernel", "vm"];
 const OPEN_TESTS: usize = 30;
 /// Beyond this many the list of files is closed at first.
 const OPEN_FILES: usize = 40;
+/// How many failed tests are named beside the result.
+const FAILING: usize = 5;
 /// Bytes of a stream's beginning and end that are shown.
 const STREAM: (usize, usize) = (4096, 12_288);
 /// Bytes of the BOM's beginning and end that are shown.
@@ -159,6 +161,27 @@ fn tests(facts: &Facts, lists: &Lists, project: &Project) -> Value {
         "failed": grouped(counts.failed),
         "skipped": grouped(counts.skipped),
         "skipped_some": counts.skipped > 0,
+        "counts": by_class(facts)
+            .iter()
+            .map(|(name, count)| {
+                json!({
+                    "class": if *count == 0 { "zero" } else { name },
+                    "name": name,
+                    "count": grouped(count),
+                })
+            })
+            .collect::<Vec<_>>(),
+        "failing": lists
+            .failed
+            .iter()
+            .take(FAILING)
+            .map(|name| json!({"name": name}))
+            .collect::<Vec<_>>(),
+        "failing_more": or_nothing(if lists.failed.len() > FAILING {
+            counts.failed.saturating_sub(FAILING as u64)
+        } else {
+            0
+        }),
         "bar": bar(facts),
         "reasons": reasons(facts, project),
         "groups": groups,
@@ -166,15 +189,19 @@ fn tests(facts: &Facts, lists: &Lists, project: &Project) -> Value {
     })
 }
 
-/// Each class's share of a bar 1000 wide.
-fn bar(facts: &Facts) -> Vec<Value> {
+fn by_class(facts: &Facts) -> [(&'static str, u64); 4] {
     let counts = &facts.counts;
-    let parts = [
+    [
         ("passed", counts.passed),
         ("warned", counts.warned),
         ("failed", counts.failed),
         ("skipped", counts.skipped),
-    ];
+    ]
+}
+
+/// Each class's share of a bar 1000 wide.
+fn bar(facts: &Facts) -> Vec<Value> {
+    let parts = by_class(facts);
     let total: u128 = parts.iter().map(|(_, count)| u128::from(*count)).sum();
     let at = |before: u128| (before * 1000).checked_div(total).unwrap_or(0);
     let mut before = 0;

@@ -96,10 +96,16 @@ const moment = (value) =>
     ? `${value} ms after 1970`
     : new Date(Number(value)).toISOString().replace("T", " ").replace("Z", " UTC");
 
+// How many failed tests are named beside the result.
+const FAILING = 5;
+
 const cutCount = (list) => {
   const more = list.length > 0 && /^…and ([1-9][0-9]{0,8}) more$/.exec(list[list.length - 1]);
   return more ? BigInt(list.length - 1) + BigInt(more[1]) : BigInt(list.length);
 };
+
+// Whether a file sent under one path stands where a file of the commit would: at it, below it or above it.
+const covers = (one, other) => one === other || one.startsWith(`${other}/`) || other.startsWith(`${one}/`);
 
 const runReasons = (project, summary) => {
   const out = [];
@@ -131,7 +137,7 @@ const viewOf = (evidence, receipt, run, bom) => {
   const { pull_request: pull, tested, workflow, summary } = receipt;
   const outcome = OUTCOMES[Number(project.outcome)] || "unspecified";
   const own = receipt.files.filter((file) => !file.added);
-  const leftOut = new Set(tested.excluded.map((item) => item.path));
+  const sent = new Map(receipt.files.map((file) => [file.path, file]));
   const bomBytes = utf8(evidence.bom);
   const bomText = excerpt(bomBytes, 49152, 16384);
   const changed = cutCount(receipt.tests_changed);
@@ -155,6 +161,13 @@ const viewOf = (evidence, receipt, run, bom) => {
     failed: grouped(summary.failed),
     skipped: grouped(summary.skipped),
     skipped_some: summary.skipped > 0n,
+    counts: ["passed", "warned", "failed", "skipped"].map((name) => ({
+      class: summary[name] === 0n ? "zero" : name,
+      name,
+      count: grouped(summary[name]),
+    })),
+    failing: receipt.lists.failed.slice(0, FAILING).map((name) => ({ name })),
+    failing_more: orNothing(receipt.lists.failed.length > FAILING ? summary.failed - BigInt(FAILING) : 0n),
     bar: barOf(summary),
     reasons: runReasons(project, summary),
     tier: record.isolation,
@@ -218,9 +231,12 @@ const viewOf = (evidence, receipt, run, bom) => {
       git_blob: item.git_blob,
     })),
     added_count: orNothing(tested.added.length),
-    added: receipt.files
-      .filter((file) => file.added)
-      .map((file) => ({ path: file.path, bytes: grouped(file.bytes), sha256: file.sha256, over: leftOut.has(file.path) })),
+    added: tested.added.map((item) => ({
+      path: item.path,
+      bytes: grouped(sent.get(item.path).bytes),
+      sha256: item.sha256,
+      over: tested.excluded.some((out) => covers(item.path, out.path)),
+    })),
     changed_count: orNothing(changed),
     changed: receipt.tests_changed.map((path) => ({ path })),
     config_means: CONFIG_MEANS[receipt.config.source] || receipt.config.source,

@@ -50,7 +50,33 @@ const difference = (found, wanted) => {
     const inner = difference(some[i], others[i]);
     if (inner) return inner;
   }
-  return found.shadowRoot ? `a hidden tree at ${place(found)}` : null;
+  return null;
+};
+
+// A shadow tree stands in front of an element's own content and no copy shows it. A second one cannot be attached.
+const hasShadow = (node) => {
+  if (node.shadowRoot) return true;
+  try {
+    document.createElement(node.localName).attachShadow({ mode: "open" });
+  } catch {
+    return false;
+  }
+  try {
+    node.attachShadow({ mode: "open" });
+    return false;
+  } catch {
+    return true;
+  }
+};
+
+// Puts the page that was written from the evidence where the file's own stood, its script excepted.
+const putInPlace = (tree) => {
+  const before = document.body;
+  const body = document.createElement("body");
+  body.append(...[...tree.body.childNodes].filter((node) => !(node.localName === "script" && !node.type)));
+  before.replaceWith(document.adoptNode(body));
+  const hidden = [before, ...before.querySelectorAll("*")].find(hasShadow);
+  must(hidden === undefined, "page", "the page hides a second one in front of itself");
 };
 
 const comparePage = async (page, view, evidence, style) => {
@@ -62,6 +88,7 @@ const comparePage = async (page, view, evidence, style) => {
   const tree = new DOMParser().parseFromString(wanted, "text/html");
   const found = difference(page, tree.documentElement);
   must(found === null, "page", `the page shows something else than its evidence says: ${found}`);
+  putInPlace(tree);
 };
 
 const CHECKS = [
@@ -100,15 +127,16 @@ const showRefusal = (fault, done, styleHolds) => {
   const items = CHECKS.map(([name, sentence]) =>
     done.has(name) ? sign("✓", sentence, "ok") : sign("✗", sentence, "fault"),
   ).slice(0, done.size + 1);
-  const detail = shownPlain(fault.message).replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&quot;", '"').replaceAll("&#39;", "'").replaceAll("&amp;", "&");
+  // Goes into text nodes, so only what acts or hides has to be named.
+  const detail = Array.from(fault.message, (c) => (HTML[c] ? c : shownPlain(c))).join("");
   const box = element(
     "section",
     tell(
       "Refused",
       [
         `${code}: ${detail}.`,
-        "Nothing else of this page is shown, because it cannot be relied on. If a browser extension changes pages, open the file without it; " +
-          "otherwise treat the receipt as forged and run plimsoll-attest pr-receipt verify on the receipt directory.",
+        "Nothing else of this page is shown, because it cannot be relied on. A browser extension that changes pages can cause this: open the " +
+          "file without it. If it is refused again, treat the page as forged and run plimsoll-attest pr-receipt verify on the receipt directory.",
       ],
       items,
     ),
