@@ -11,6 +11,12 @@ missing=()
 for tool in curl:curl man:man-db groff:groff cc:gcc python3:python3 zsh:zsh fish:fish; do
   command -v "${tool%%:*}" >/dev/null || missing+=("${tool##*:}")
 done
+# A browser for the receipt's page and a font to draw it with; a linter for shell. Node.js comes from Debian only where there
+# is none: beside another one its npm cannot be installed.
+for tool in chromium:chromium shellcheck:shellcheck node:nodejs npm:npm; do
+  command -v "${tool%%:*}" >/dev/null || missing+=("${tool##*:}")
+done
+[ -d /usr/share/fonts/truetype/dejavu ] || missing+=(fonts-dejavu-core)
 if [ ${#missing[@]} -gt 0 ]; then
   apt-get update -qq
   DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
@@ -24,6 +30,9 @@ if ! "$venv/bin/python" -c '' 2>/dev/null; then
   }
 fi
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -r tests/interop/requirements.txt
+mkdir -p target/npm
+cp tests/npm/package.json target/npm/
+npm install --silent --no-package-lock --no-fund --no-audit --prefix target/npm
 
 step "format, lints, licences"
 cargo fmt --all --check
