@@ -6,20 +6,22 @@
 // Not under the harness, so clippy does not know that these are tests.
 #![allow(clippy::unwrap_used)]
 
+#[path = "../child/mod.rs"]
+mod child;
+
 use std::{
     env, fs,
-    io::{BufRead, BufReader, Read, Write},
+    io::{Read, Write},
     net::TcpStream,
     os::unix::process::ExitStatusExt,
-    process::{Child, ChildStderr, Command, ExitCode, ExitStatus, Output, Stdio},
+    process::{Command, ExitCode, Output, Stdio},
     sync::mpsc,
     thread,
     time::Duration,
 };
 
+use child::{Running, TOKEN, daemon};
 use rustix::process::{Resource, Rlimit, setrlimit};
-
-const TOKEN: &str = "CANARY-token-0123456789abcdef-0123456789";
 
 /// The first argument of a daemon that gets one thread and no second.
 const STARVED: &str = "starved-daemon";
@@ -59,18 +61,6 @@ fn main() -> ExitCode {
         println!("test {name} ... ok");
     }
     ExitCode::SUCCESS
-}
-
-/// This program as a daemon with nothing of our environment but these.
-fn daemon(arguments: &[&str], variables: &[(&str, &str)]) -> Command {
-    let mut command = Command::new(env::current_exe().unwrap());
-    command
-        .env_clear()
-        .env("PLIMSOLL_METRICS_ADDR", "off")
-        .envs(variables.iter().copied())
-        .arg("daemon")
-        .args(arguments);
-    command
 }
 
 fn ended(arguments: &[&str], variables: &[(&str, &str)]) -> Output {
@@ -223,88 +213,6 @@ fn half_of_the_descriptors() {
     );
     running.child.kill().unwrap();
     running.wait();
-}
-
-/// A daemon that listens; its log is read line by line.
-struct Running {
-    child: Child,
-    log: BufReader<ChildStderr>,
-    seen: String,
-    address: String,
-}
-
-impl Running {
-    fn start(variables: &[(&str, &str)]) -> Running {
-        let mut all = vec![("PLIMSOLL_ADDR", "127.0.0.1:0"), ("PLIMSOLL_TOKEN", TOKEN)];
-        all.extend_from_slice(variables);
-        Self::of(&mut daemon(&[], &all))
-    }
-
-    fn of(command: &mut Command) -> Running {
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let log = BufReader::new(child.stderr.take().unwrap());
-        let mut running = Running {
-            child,
-            log,
-            seen: String::new(),
-            address: String::new(),
-        };
-        let line = running.line_with("plimsolld listening");
-        let (_, after) = line.split_once("\"addr\":\"").unwrap();
-        running.address = after.split_once('"').unwrap().0.to_owned();
-        running
-    }
-
-    fn line_with(&mut self, word: &str) -> String {
-        loop {
-            let mut line = String::new();
-            assert_ne!(
-                self.log.read_line(&mut line).unwrap(),
-                0,
-                "no {word}: {}",
-                self.seen
-            );
-            self.seen.push_str(&line);
-            if line.contains(word) {
-                return line;
-            }
-        }
-    }
-
-    /// Takes a new connection and answers on it, so it has not begun to stop.
-    fn answers(&self) {
-        let mut health = TcpStream::connect(&self.address).unwrap();
-        health
-            .write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-            .unwrap();
-        let mut answer = String::new();
-        health.read_to_string(&mut answer).unwrap();
-        assert!(answer.ends_with("ok\n"), "{answer}");
-    }
-
-    fn signal(&self, name: &str) {
-        let sent = Command::new("/bin/sh")
-            .args([
-                "-c",
-                "kill -s \"$1\" \"$2\"",
-                "sh",
-                name,
-                &self.child.id().to_string(),
-            ])
-            .status()
-            .unwrap();
-        assert!(sent.success());
-    }
-
-    fn wait(mut self) -> (ExitStatus, String) {
-        let status = self.child.wait().unwrap();
-        self.log.read_to_string(&mut self.seen).unwrap();
-        (status, self.seen)
-    }
 }
 
 fn a_signal_stops_it() {
