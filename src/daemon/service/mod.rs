@@ -287,5 +287,7 @@ pub(crate) mod fake;
 mod order_tests;
 #[cfg(test)]
 mod run_tests;
+#[cfg(test)]
+mod surfacing_tests;
 #[cfg(all(test, feature = "wasm"))]
 mod wasm_tests;
