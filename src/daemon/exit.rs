@@ -27,6 +27,30 @@ pub enum Exit {
 }
 
 impl Exit {
+    /// All of them, in ascending order.
+    pub const ALL: [Exit; 4] = [
+        Exit::Ok,
+        Exit::Configuration,
+        Exit::Environment,
+        Exit::Internal,
+    ];
+
+    /// When a daemon ends with it.
+    #[must_use]
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Exit::Ok => "help, or a clean stop after a signal",
+            Exit::Configuration => {
+                "an argument, a setting, a file or a combination of settings is refused: restarting cannot help"
+            }
+            Exit::Environment => {
+                "settings are good and the environment is not: an address, the provider, its tier; or a listener \
+                 failed while serving, after the drain"
+            }
+            Exit::Internal => "a fault of this program",
+        }
+    }
+
     /// The number.
     #[must_use]
     pub const fn code(self) -> u8 {

@@ -30,3 +30,6 @@ mod stop;
 mod time;
 
 pub use entry::main;
+
+#[cfg(test)]
+mod operator_page_tests;
