@@ -34,6 +34,8 @@ const ENTRIES: &[Entry] = &[
     crate::replay::ENTRY,
     crate::digest::ENTRY,
     crate::inspect::ENTRY,
+    #[cfg(feature = "bom")]
+    crate::sbom::ENTRY,
     crate::sign_statement::ENTRY,
     crate::open_statement::ENTRY,
     #[cfg(feature = "daemon")]

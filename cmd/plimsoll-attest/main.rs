@@ -24,6 +24,8 @@ mod replay;
 mod run;
 #[cfg(feature = "run")]
 mod runtime;
+#[cfg(feature = "bom")]
+mod sbom;
 mod sign_statement;
 mod signing;
 #[cfg(feature = "run")]

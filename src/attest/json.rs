@@ -9,31 +9,42 @@ use std::{borrow::Cow, collections::HashSet, ops::Range};
 use crate::scan;
 
 /// Deepest nesting of objects and arrays.
-pub(crate) const MAX_DEPTH: usize = 64;
+pub const MAX_DEPTH: usize = 64;
 
 /// A rule that a text broke.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Kind {
+pub enum Kind {
+    /// A control character stands raw in a string.
     ControlCharacter,
+    /// A number is no plain integer of the type asked for.
     NotInteger,
+    /// An object names a member twice.
     Repeated,
+    /// The text breaks JSON's grammar or ends early.
     Syntax,
+    /// Values nest deeper than [`MAX_DEPTH`].
     TooDeep,
+    /// Something follows the value.
     Trailing,
+    /// A member is not known.
     Unknown,
+    /// A value has another type.
     WrongType,
 }
 
 /// A broken rule, the byte it was found at and the member it is about.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) struct JsonFault {
-    pub(crate) kind: Kind,
-    pub(crate) at: usize,
-    pub(crate) member: Option<String>,
+pub struct JsonFault {
+    /// The rule.
+    pub kind: Kind,
+    /// The byte of the text.
+    pub at: usize,
+    /// The member it is about; foreign text.
+    pub member: Option<String>,
 }
 
 /// What can be read when a member's value is an object or array.
-pub(crate) struct Json<'a> {
+pub struct Json<'a> {
     text: &'a str,
     pos: usize,
     depth: usize,
@@ -42,7 +53,9 @@ pub(crate) struct Json<'a> {
 type Read<T> = Result<T, JsonFault>;
 
 impl<'a> Json<'a> {
-    pub(crate) fn new(text: &'a str) -> Self {
+    /// Begins before a text's first value.
+    #[must_use]
+    pub fn new(text: &'a str) -> Self {
         Json {
             text,
             pos: 0,
@@ -51,7 +64,8 @@ impl<'a> Json<'a> {
     }
 
     /// The byte the next value or sign begins at.
-    pub(crate) fn at(&self) -> usize {
+    #[must_use]
+    pub fn at(&self) -> usize {
         self.pos
     }
 
@@ -75,7 +89,10 @@ impl<'a> Json<'a> {
     }
 
     /// Nothing but white space is left.
-    pub(crate) fn end(&mut self) -> Read<()> {
+    ///
+    /// # Errors
+    /// [`Kind::Trailing`].
+    pub fn end(&mut self) -> Read<()> {
         self.space();
         match self.peek() {
             None => Ok(()),
@@ -125,7 +142,10 @@ impl<'a> Json<'a> {
 
     /// Reads an object; `member` is called with each name and the byte the name
     /// begins at, and must read the value.
-    pub(crate) fn object<E: From<JsonFault>>(
+    ///
+    /// # Errors
+    /// What was broken, or the callback's own.
+    pub fn object<E: From<JsonFault>>(
         &mut self,
         mut member: impl FnMut(&mut Self, &str, usize) -> Result<(), E>,
     ) -> Result<(), E> {
@@ -159,7 +179,10 @@ impl<'a> Json<'a> {
     }
 
     /// Reads an array; `element` must read one value.
-    pub(crate) fn array<E: From<JsonFault>>(
+    ///
+    /// # Errors
+    /// What was broken, or the callback's own.
+    pub fn array<E: From<JsonFault>>(
         &mut self,
         mut element: impl FnMut(&mut Self) -> Result<(), E>,
     ) -> Result<(), E> {
@@ -173,7 +196,7 @@ impl<'a> Json<'a> {
     }
 
     /// Steps past `null` if it is next.
-    pub(crate) fn null(&mut self) -> bool {
+    pub fn null(&mut self) -> bool {
         self.space();
         let there = self.text[self.pos..].starts_with("null");
         if there {
@@ -183,7 +206,10 @@ impl<'a> Json<'a> {
     }
 
     /// Reads a string; borrowed when it holds no escape.
-    pub(crate) fn string(&mut self) -> Read<Cow<'a, str>> {
+    ///
+    /// # Errors
+    /// What was broken.
+    pub fn string(&mut self) -> Read<Cow<'a, str>> {
         self.space();
         match self.peek() {
             Some(b'"') => {}
@@ -258,7 +284,10 @@ impl<'a> Json<'a> {
     }
 
     /// Reads `true` or `false`.
-    pub(crate) fn boolean(&mut self) -> Read<bool> {
+    ///
+    /// # Errors
+    /// What was broken.
+    pub fn boolean(&mut self) -> Read<bool> {
         self.space();
         for (word, value) in [("true", true), ("false", false)] {
             if self.text[self.pos..].starts_with(word) {
@@ -288,7 +317,18 @@ impl<'a> Json<'a> {
         }
     }
 
-    fn number(&mut self) -> Read<&'a str> {
+    /// The first byte of the next value; `None` at the end of the text.
+    pub fn next_byte(&mut self) -> Option<u8> {
+        self.space();
+        self.peek()
+    }
+
+    /// Reads a number of any form as its text.
+    ///
+    /// # Errors
+    /// What was broken.
+    pub fn number(&mut self) -> Read<&'a str> {
+        self.space();
         let start = self.pos;
         let fault = self.fault(Kind::Syntax, start);
         if self.peek() == Some(b'-') {
@@ -330,7 +370,10 @@ impl<'a> Json<'a> {
     }
 
     /// Checks any value and gives its bytes in the text.
-    pub(crate) fn skip(&mut self) -> Read<Range<usize>> {
+    ///
+    /// # Errors
+    /// What was broken.
+    pub fn skip(&mut self) -> Read<Range<usize>> {
         self.space();
         let start = self.pos;
         match self.peek() {

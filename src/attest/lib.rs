@@ -64,13 +64,13 @@ pub mod base64;
 pub mod bundle;
 pub mod dsse;
 pub mod fault;
+pub mod json;
 pub mod key;
 pub mod line;
 pub mod own;
 pub mod statement;
 
 mod escape;
-mod json;
 mod replace;
 mod scan;
 

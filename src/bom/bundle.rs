@@ -175,13 +175,11 @@ impl<'s> Bundle<'s> {
         Err(Refusal::new(Code::NotACall, what).line(number).into())
     }
 
-    #[allow(dead_code)] // used by the check
     /// The verified line of this number.
     pub(crate) fn line(&self, number: u64) -> Option<LineRef> {
         self.seen(number).map(|seen| seen.at)
     }
 
-    #[allow(dead_code)] // used by the check
     /// The session whose call stands on a line.
     pub(crate) fn session_of(&self, number: u64) -> Option<&str> {
         match self.seen(number)?.what {

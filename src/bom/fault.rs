@@ -106,13 +106,11 @@ impl Refusal {
         }
     }
 
-    #[allow(dead_code)] // used by the check
     pub(crate) fn at(mut self, pointer: impl Into<String>) -> Self {
         self.pointer = Some(pointer.into());
         self
     }
 
-    #[allow(dead_code)] // used by the check
     pub(crate) fn byte(mut self, offset: usize) -> Self {
         self.offset = Some(offset as u64);
         self

@@ -60,6 +60,7 @@
 
 mod bom;
 mod bundle;
+mod check;
 mod components;
 mod described;
 mod document;
@@ -74,10 +75,12 @@ pub mod receipt;
 mod schema;
 mod serial;
 mod subject;
+mod tree;
 mod value;
 
 pub use bom::{Bom, Written};
 pub use bundle::{Bundle, Selection};
+pub use check::{Checked, Claimed, check, check_attached};
 pub use facts::{CallFacts, Content, Input, Step, Stream, git_blob};
 pub use fault::{BomError, Code, Refusal};
 pub use lines::{LineRef, Memory, Seekable, Store};

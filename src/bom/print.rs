@@ -149,7 +149,6 @@ impl<W: Write> Printer<W> {
     }
 }
 
-#[allow(dead_code)] // used by the check
 /// Compares what is written with what is there; a difference ends the writing.
 pub(crate) struct Compare<'a> {
     rest: &'a [u8],
@@ -157,7 +156,6 @@ pub(crate) struct Compare<'a> {
     pub(crate) differs: bool,
 }
 
-#[allow(dead_code)] // used by the check
 impl<'a> Compare<'a> {
     pub(crate) fn with(bytes: &'a [u8]) -> Self {
         Compare {

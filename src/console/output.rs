@@ -224,6 +224,14 @@ impl Console {
         }
     }
 
+    /// Whole lines on standard error about a product that is itself on standard output, foreign
+    /// fields already escaped; `--quiet` drops them.
+    pub fn beside(&self, text: &str) {
+        if !self.options.quiet {
+            self.write_err(text);
+        }
+    }
+
     /// A warning on standard error. `text` is raw and is escaped here.
     pub fn warning(&self, text: &str) {
         self.write_err(&self.labelled("warning", style::WARN, text));

@@ -13,6 +13,7 @@ use super::{
 use crate::{
     fault::{ChainReason, Fault, LineReason, LinkReason, NotACallReason, Reason, SignatureReason},
     key::PublicKey,
+    statement::SessionClose,
 };
 
 /// A line that was verified on its own. It does not establish that the rest of
@@ -72,6 +73,32 @@ pub fn verify_entry(
 }
 
 fn one(bytes: &[u8], keys: &[PublicKey], number: u64, offset: u64) -> Result<EntryReport, Fault> {
+    match lone(bytes, keys, number, offset)? {
+        Lone::Call(entry) => Ok(*entry),
+        Lone::Close(_) => Err(Fault::new(NotACallReason::Close)),
+    }
+}
+
+/// A line that was verified away from its bundle.
+#[derive(Debug)]
+pub enum Lone {
+    /// A call.
+    Call(Box<EntryReport>),
+    /// A session's close.
+    Close(SessionClose),
+}
+
+/// Verifies one line that was taken out of a bundle, as its `number`th line and
+/// without its newline. As for [`verify_entry`], nothing is established of the
+/// lines around it; its place in the file is not known, so the call's offset is 0.
+///
+/// # Errors
+/// Class `not_a_call` for a checkpoint, or the class of the line's first fault.
+pub fn verify_lone(bytes: &[u8], keys: &[PublicKey], number: u64) -> Result<Lone, Fault> {
+    lone(bytes, keys, number, 0).map_err(|fault| fault.at_line(number).over_line(bytes.len()))
+}
+
+fn lone(bytes: &[u8], keys: &[PublicKey], number: u64, offset: u64) -> Result<Lone, Fault> {
     let line = Linked::decode(bytes)?;
     let named = line.key_id();
     let key = match keys {
@@ -101,7 +128,7 @@ fn one(bytes: &[u8], keys: &[PublicKey], number: u64, offset: u64) -> Result<Ent
     let exchange = match examined.content? {
         Content::Call(exchange) => exchange,
         Content::Checkpoint => return Err(Fault::new(NotACallReason::Checkpoint)),
-        Content::Close(_) => return Err(Fault::new(NotACallReason::Close)),
+        Content::Close(close) => return Ok(Lone::Close(close)),
     };
     chain_fields(&exchange.record)?;
     if !exchange.record.session.is_empty() {
@@ -123,7 +150,7 @@ fn one(bytes: &[u8], keys: &[PublicKey], number: u64, offset: u64) -> Result<Ent
         request,
         response,
     } = *exchange;
-    Ok(EntryReport {
+    Ok(Lone::Call(Box::new(EntryReport {
         key_id: key.id().to_owned(),
         previous_line_sha256: examined.link.previous_sha256,
         bytes: bytes.to_vec(),
@@ -136,7 +163,7 @@ fn one(bytes: &[u8], keys: &[PublicKey], number: u64, offset: u64) -> Result<Ent
             request,
             response,
         },
-    })
+    })))
 }
 
 /// Whether a fault says that the file ends inside the line: it was cut, or its

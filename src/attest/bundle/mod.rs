@@ -21,7 +21,7 @@ mod rescue;
 
 pub use append::{Appended, Guard, Options, append, check};
 pub use append_fault::{AppendError, AppendFault, Cut};
-pub use entry::{EntryReport, verify_entry};
+pub use entry::{EntryReport, Lone, verify_entry, verify_lone};
 pub use expected::{Expectation, expect_count};
 pub use follow::{FollowFault, Followed, Follower};
 pub use reader::LineReader;

@@ -58,12 +58,16 @@ impl Fault {
         Fault::new(Reason::Io(error.kind())).found(error)
     }
 
-    pub(crate) fn at_line(mut self, line: u64) -> Self {
+    /// Names the line, counted from 1.
+    #[must_use]
+    pub fn at_line(mut self, line: u64) -> Self {
         self.0.line = Some(line);
         self
     }
 
-    pub(crate) fn in_member(mut self, member: impl Into<String>) -> Self {
+    /// Names the member, as a dotted path.
+    #[must_use]
+    pub fn in_member(mut self, member: impl Into<String>) -> Self {
         self.0.member = Some(cut(member.into()));
         self
     }
@@ -98,12 +102,16 @@ impl Fault {
         self
     }
 
-    pub(crate) fn expected(mut self, value: impl ToString) -> Self {
+    /// States what was expected there; at most 1 KiB is kept.
+    #[must_use]
+    pub fn expected(mut self, value: impl ToString) -> Self {
         self.0.expected = Some(cut(value.to_string()));
         self
     }
 
-    pub(crate) fn found(mut self, value: impl ToString) -> Self {
+    /// States what was found there; at most 1 KiB is kept.
+    #[must_use]
+    pub fn found(mut self, value: impl ToString) -> Self {
         self.0.found = Some(cut(value.to_string()));
         self
     }

@@ -1,6 +1,8 @@
 //! The worked examples and how they are built.
 #![allow(dead_code, clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
+pub mod tamper;
+
 use std::{fs, path::PathBuf};
 
 use plimsoll_attestation::PublicKey;
@@ -85,4 +87,21 @@ pub fn examples() -> [(&'static str, Vec<u8>); 3] {
         ),
         ("3-pr-receipt", build_receipt(&options).unwrap()),
     ]
+}
+
+/// A public key that signed nothing here.
+pub fn stranger_pem() -> Vec<u8> {
+    stranger().public().to_pem().into_bytes()
+}
+
+/// A key that signed nothing in the examples.
+pub fn stranger() -> plimsoll_attestation::SigningKey {
+    let der = [
+        b"\x30\x2e\x02\x01\x00\x30\x05\x06\x03\x2b\x65\x70\x04\x22\x04\x20".as_slice(),
+        &[7; 32],
+    ]
+    .concat();
+    let text = plimsoll_attestation::base64::encode(&der);
+    let pem = format!("-----BEGIN PRIVATE KEY-----\n{text}\n-----END PRIVATE KEY-----\n");
+    plimsoll_attestation::SigningKey::from_pem(pem.as_bytes()).unwrap()
 }
