@@ -8,12 +8,20 @@
 //! run and in turns with it, since times alone say as much about the machine.
 
 mod bundles;
-mod daemon;
 mod disk;
 mod echo;
-mod measure;
-mod provider;
 mod report;
+
+// Each bench uses its own share of these.
+#[allow(dead_code)]
+#[path = "../common/daemon.rs"]
+mod daemon;
+#[allow(dead_code)]
+#[path = "../common/measure.rs"]
+mod measure;
+#[allow(dead_code)]
+#[path = "../common/provider.rs"]
+mod provider;
 
 use std::time::Duration;
 

@@ -56,30 +56,39 @@ impl Bare {
         })
     }
 
+    /// Runs the snippet in `tasks` at once for this time; gives how many runs.
+    pub fn run_for(&self, tasks: usize, time: Duration) -> Outcome<usize> {
+        let until = Instant::now() + time;
+        let tasks: Vec<_> = (0..tasks)
+            .map(|_| {
+                let (provider, limiter) = (Arc::clone(&self.provider), Arc::clone(&self.limiter));
+                let code = self.code.clone();
+                self.runtime.spawn(async move {
+                    let mut runs = 0;
+                    while Instant::now() < until {
+                        let (spec, context) = prepared(&limiter, &code)?;
+                        provider
+                            .run(spec, context)
+                            .await
+                            .map_err(|error| error.full_text())?;
+                        runs += 1;
+                    }
+                    Ok::<usize, String>(runs)
+                })
+            })
+            .collect();
+        let mut runs = 0;
+        for task in tasks {
+            runs += self.runtime.block_on(task)??;
+        }
+        Ok(runs)
+    }
+
     /// Runs the snippet; gives the time and standard output. In a task, as the
     /// service does it: waking the main thread is no part of the provider.
     pub fn run(&self) -> Outcome<(Duration, Vec<u8>)> {
         let provider = Arc::clone(&self.provider);
-        let capacity = self
-            .limiter
-            .admit(&Arc::from("bench"), Instant::now())
-            .map_err(Shed::message)?;
-        let spec = RunSpec {
-            payload: Payload::Javascript(Box::new(JavaScriptRun {
-                code: self.code.clone(),
-                ..JavaScriptRun::default()
-            })),
-            timeout: None,
-            floor: None,
-            rule: Rule::default(),
-        };
-        let context = RunContext {
-            deadline: Instant::now() + BUDGET,
-            caller_gone: CancelToken::new(),
-            capacity,
-            grant: None,
-            teardown: Teardown::default(),
-        };
+        let (spec, context) = prepared(&self.limiter, &self.code)?;
         let (time, answer) = self.runtime.block_on(self.runtime.spawn(async move {
             let started = Instant::now();
             let answer = provider.run(spec, context).await;
@@ -90,4 +99,28 @@ impl Bare {
             _ => Err("the answer is of another kind".into()),
         }
     }
+}
+
+/// What one run is given.
+fn prepared(limiter: &Arc<Limiter>, code: &str) -> Result<(RunSpec, RunContext), String> {
+    let capacity = limiter
+        .admit(&Arc::from("bench"), Instant::now())
+        .map_err(Shed::message)?;
+    let spec = RunSpec {
+        payload: Payload::Javascript(Box::new(JavaScriptRun {
+            code: code.to_owned(),
+            ..JavaScriptRun::default()
+        })),
+        timeout: None,
+        floor: None,
+        rule: Rule::default(),
+    };
+    let context = RunContext {
+        deadline: Instant::now() + BUDGET,
+        caller_gone: CancelToken::new(),
+        capacity,
+        grant: None,
+        teardown: Teardown::default(),
+    };
+    Ok((spec, context))
 }

@@ -41,6 +41,7 @@ pub fn binary() -> Outcome<PathBuf> {
 /// A running daemon; it ends with this value.
 pub struct Daemon {
     process: Child,
+    address: String,
     options: Options,
 }
 
@@ -48,6 +49,11 @@ impl Daemon {
     /// Starts the wasm provider on a free loopback port, with no limit on how
     /// often runs start, and waits until it listens.
     pub fn start(binary: &Path) -> Outcome<Self> {
+        Self::with(binary, &[])
+    }
+
+    /// The same with further variables, which win.
+    pub fn with(binary: &Path, variables: &[(&str, &str)]) -> Outcome<Self> {
         let mut secret = [0; 32];
         getrandom::fill(&mut secret).map_err(|error| error.to_string())?;
         let token = hex::encode(secret);
@@ -62,6 +68,7 @@ impl Daemon {
             .env("PLIMSOLL_EMBEDDED", "1")
             .env("SANDBOX_PROVIDER", "wasm")
             .env("SANDBOX_RATE_PER_MIN", "0")
+            .envs(variables.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -73,7 +80,27 @@ impl Daemon {
         thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
         let mut options = Options::new(BaseUrl::parse(&format!("http://{address}"))?);
         options.token = Some(Token::new(&token)?);
-        Ok(Daemon { process, options })
+        Ok(Daemon {
+            process,
+            address,
+            options,
+        })
+    }
+
+    /// Where it listens, host and port.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Its process ID.
+    pub fn process_id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Asks it to end; gives its exit status.
+    pub fn stop(mut self) -> Outcome<Option<i32>> {
+        drop(self.process.stdin.take());
+        Ok(self.process.wait()?.code())
     }
 
     /// Options of a client of this daemon.
