@@ -25,17 +25,20 @@ const TEMPLATE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("style.css");
 
 /// The script's parts, in order.
-const PARTS: [&str; 10] = [
+const PARTS: [&str; 13] = [
     include_str!("script/01_bytes.js"),
     include_str!("script/02_json.js"),
     include_str!("script/03_signature.js"),
     include_str!("script/04_messages.js"),
     include_str!("script/05_bundle.js"),
     include_str!("script/06_receipt.js"),
-    include_str!("script/07_bom.js"),
-    include_str!("script/08_view.js"),
-    include_str!("script/09_template.js"),
-    include_str!("script/10_page.js"),
+    include_str!("script/07_junit.js"),
+    include_str!("script/08_tap.js"),
+    include_str!("script/09_outcome.js"),
+    include_str!("script/10_bom.js"),
+    include_str!("script/11_view.js"),
+    include_str!("script/12_template.js"),
+    include_str!("script/13_page.js"),
 ];
 
 /// The script: its parts, and what it must know of the rest of the page.

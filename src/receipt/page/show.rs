@@ -1,6 +1,6 @@
 //! How foreign text and numbers are written into the page.
 //!
-//! `script/08_view.js` writes the same characters: the page is compared with
+//! `script/11_view.js` writes the same characters: the page is compared with
 //! what the script makes from the evidence, so each rule here has its twin
 //! there and the tests hold them together.
 
@@ -148,6 +148,14 @@ pub fn millis(value: i64) -> String {
     format!("{}.{:03} s", grouped(value / 1000), value % 1000)
 }
 
+/// Microseconds as milliseconds, or as seconds from one second on.
+pub fn micros(value: u64) -> String {
+    if value < 1_000_000 {
+        return format!("{}.{:03} ms", value / 1000, value % 1000);
+    }
+    millis(i64::try_from(value / 1000).unwrap_or(i64::MAX))
+}
+
 /// Unix milliseconds as a time in UTC, for years 1970 to 9999.
 pub fn moment(unix_ms: i64) -> String {
     if !(0..=LAST_MS).contains(&unix_ms) {
@@ -222,5 +230,7 @@ mod tests {
         assert_eq!(grouped(1_234_567), "1,234,567");
         assert_eq!(grouped(123), "123");
         assert_eq!(millis(1_234_007), "1,234.007 s");
+        assert_eq!(micros(812), "0.812 ms");
+        assert_eq!(micros(2_345_678), "2.345 s");
     }
 }

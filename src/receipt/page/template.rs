@@ -1,5 +1,5 @@
 //! The page's template language, small enough to be written twice: here and
-//! in `script/09_template.js`, which writes the page again to compare it.
+//! in `script/12_template.js`, which writes the page again to compare it.
 //!
 //! `{{name}}` shows a text escaped, `{{~name}}` shows it without mark-up,
 //! `{{{name}}}` puts it as it is, `{{#name}}…{{/name}}` stands for each item of

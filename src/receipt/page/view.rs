@@ -1,20 +1,24 @@
 //! What the page shows, as named texts for its template.
 //!
 //! The page's script makes the same from the evidence alone and refuses the
-//! page when a character differs: `script/08_view.js` is the other half.
+//! page when a character differs: `script/11_view.js` is the other half.
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
 use plimsoll_attestation::Line;
 use plimsoll_wire::proto::{self, RunResponse, run_response::Result as RunResult};
 use serde_json::{Map, Value, json};
 
-use super::show::{excerpt, grouped, millis, moment, or_nothing};
-use crate::{Evidence, Facts, facts::StepFacts};
+use super::show::{excerpt, grouped, micros, millis, moment, or_nothing};
+use crate::{
+    Evidence, Facts,
+    facts::{StepFacts, TestClass, TestFacts},
+};
 
 /// Tiers, weakest first.
 const TIERS: [&str; 5] = ["none", "process", "container", "kernel", "vm"];
-/// Beyond this many a list of passed tests is closed at first.
+/// Beyond this many a list of tests that need no look is closed at first.
 const OPEN_TESTS: usize = 30;
+/// Beyond this many a list of tests is cut.
+const SHOWN_TESTS: usize = 5000;
 /// Beyond this many the list of files is closed at first.
 const OPEN_FILES: usize = 40;
 /// How many failed tests are named beside the result.
@@ -27,11 +31,10 @@ const BOM: (usize, usize) = (49_152, 16_384);
 /// The view of a receipt.
 pub fn of(facts: &Facts, evidence: &Evidence) -> Value {
     let project = project(evidence);
-    let lists = Lists::read(evidence);
     let mut view = Map::new();
     for part in [
         heading(facts),
-        tests(facts, &lists, &project),
+        tests(facts, &project),
         run(facts, &project),
         change(facts),
         files(facts),
@@ -91,58 +94,22 @@ fn project(evidence: &Evidence) -> Project {
     }
 }
 
-/// The names in the signed test result.
-#[derive(Default)]
-struct Lists {
-    failed: Vec<String>,
-    warned: Vec<String>,
-    passed: Vec<String>,
-}
-
-impl Lists {
-    fn read(evidence: &Evidence) -> Self {
-        let envelope: Value = serde_json::from_str(&evidence.test_result).unwrap_or_default();
-        let payload: Value = envelope["payload"]
-            .as_str()
-            .and_then(|payload| STANDARD.decode(payload).ok())
-            .and_then(|payload| serde_json::from_slice(&payload).ok())
-            .unwrap_or_default();
-        let names = |member: &str| -> Vec<String> {
-            payload["predicate"][member]
-                .as_array()
-                .map(|names| {
-                    let text = |name: &Value| name.as_str().map(str::to_owned);
-                    names.iter().filter_map(text).collect()
-                })
-                .unwrap_or_default()
-        };
-        Self {
-            failed: names("failedTests"),
-            warned: names("warnedTests"),
-            passed: names("passedTests"),
-        }
-    }
-}
-
-fn tests(facts: &Facts, lists: &Lists, project: &Project) -> Value {
+fn tests(facts: &Facts, project: &Project) -> Value {
     let counts = &facts.counts;
     let groups: Vec<Value> = [
-        ("failed", &lists.failed, counts.failed),
-        ("warned", &lists.warned, counts.warned),
-        ("passed", &lists.passed, counts.passed),
+        TestClass::Failed,
+        TestClass::Warned,
+        TestClass::Passed,
+        TestClass::Skipped,
     ]
     .into_iter()
-    .filter(|(_, names, _)| !names.is_empty())
-    .map(|(class, names, count)| {
-        json!({
-            "class": class,
-            "count": grouped(count),
-            "noun": if count == 1 { "test" } else { "tests" },
-            "open": class != "passed" || names.len() <= OPEN_TESTS,
-            "tests": names.iter().map(|name| json!({"name": name})).collect::<Vec<_>>(),
-        })
-    })
+    .filter_map(|class| group(facts, class))
     .collect();
+    let failing: Vec<Value> = of_class(facts, TestClass::Failed)
+        .take(FAILING)
+        .map(|test| json!({"name": test.name}))
+        .collect();
+    let failed = of_class(facts, TestClass::Failed).count();
     let reports: Vec<Value> = facts
         .reports
         .iter()
@@ -160,7 +127,6 @@ fn tests(facts: &Facts, lists: &Lists, project: &Project) -> Value {
         "warned": grouped(counts.warned),
         "failed": grouped(counts.failed),
         "skipped": grouped(counts.skipped),
-        "skipped_some": counts.skipped > 0,
         "counts": by_class(facts)
             .iter()
             .map(|(name, count)| {
@@ -171,22 +137,41 @@ fn tests(facts: &Facts, lists: &Lists, project: &Project) -> Value {
                 })
             })
             .collect::<Vec<_>>(),
-        "failing": lists
-            .failed
-            .iter()
-            .take(FAILING)
-            .map(|name| json!({"name": name}))
-            .collect::<Vec<_>>(),
-        "failing_more": or_nothing(if lists.failed.len() > FAILING {
-            counts.failed.saturating_sub(FAILING as u64)
-        } else {
-            0
-        }),
+        "failing": failing,
+        "failing_more": or_nothing(failed.saturating_sub(FAILING) as u64),
         "bar": bar(facts),
         "reasons": reasons(facts, project),
         "groups": groups,
         "reports": reports,
     })
+}
+
+fn of_class(facts: &Facts, class: TestClass) -> impl Iterator<Item = &TestFacts> {
+    facts.tests.iter().filter(move |test| test.class == class)
+}
+
+/// The tests of one class; `None` when there are none.
+fn group(facts: &Facts, class: TestClass) -> Option<Value> {
+    let count = of_class(facts, class).count();
+    if count == 0 {
+        return None;
+    }
+    let tests: Vec<Value> = of_class(facts, class)
+        .take(SHOWN_TESTS)
+        .map(|test| {
+            let took = test.duration_us.map(micros).unwrap_or_default();
+            json!({"name": test.name, "took": took})
+        })
+        .collect();
+    let look = matches!(class, TestClass::Failed | TestClass::Warned);
+    Some(json!({
+        "class": class.name(),
+        "count": grouped(count),
+        "noun": if count == 1 { "test" } else { "tests" },
+        "open": look || count <= OPEN_TESTS,
+        "tests": tests,
+        "more": or_nothing(count.saturating_sub(SHOWN_TESTS) as u64),
+    }))
 }
 
 fn by_class(facts: &Facts) -> [(&'static str, u64); 4] {

@@ -102,8 +102,11 @@ const encodeWith = (value, escaped, sorted) => {
   return typeof value === "string" ? quoted(value, escaped) : String(value);
 };
 
-// The encoding of statements: members in the order given.
+// The encoding of bundle lines and envelopes: members in the order given.
 const encodeJson = (value) => encodeWith(value, /["\\\u0000-\u001f<>&\u2028\u2029]/g, false);
+
+// The encoding of a receipt's two statements: the same without the escapes that matter in HTML only.
+const encodePlainJson = (value) => encodeWith(value, /["\\\u0000-\u001f]/g, false);
 
 // RFC 8785 for what a BOM holds: sorted ASCII names, strings, booleans, small integers.
 const canonicalJson = (value) => encodeWith(value, /["\\\u0000-\u001f]/g, true);

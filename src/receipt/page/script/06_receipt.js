@@ -6,7 +6,7 @@ const REASONS = ["not-utf8", "symlink", "submodule", "configured", "path", "too-
 
 // Members in exactly this order, nothing more: the compact text must come out again.
 const exact = (opened, order, code, what) => {
-  must(encodeJson(opened.statement) === opened.source, code, `${what} is not in the one exact encoding`);
+  must(encodePlainJson(opened.statement) === opened.source, code, `${what} is not in the one exact encoding`);
   const walk = (value, names, path) => {
     must(value instanceof Map, code, `${path} is not an object`);
     must([...value.keys()].join() === names.map((n) => n[0]).join(), code, `${path} does not have exactly its members in order`);
@@ -102,7 +102,7 @@ const checkFiles = async (receipt, project) => {
 
 const checkTestResult = (receipt, opened, what) => {
   must(opened.type === "https://in-toto.io/attestation/test-result/v0.1", "statement", `${what} is another kind of statement`);
-  must(encodeJson(opened.statement) === opened.source, "statement", `${what} is not in the one exact encoding`);
+  must(encodePlainJson(opened.statement) === opened.source, "statement", `${what} is not in the one exact encoding`);
   const stated = shape(
     opened.predicate,
     ["s:result", "a:configuration", "s:url?", "a:passedTests", "a:warnedTests", "a:failedTests"],
@@ -123,29 +123,7 @@ const checkTestResult = (receipt, opened, what) => {
   must(JSON.stringify(named) === JSON.stringify(wanted), "binding_mismatch", `${what} names another configuration`);
   const { run_url: page, run_attempt: attempt } = receipt.workflow;
   must(stated.url === (page ? `${page}/attempts/${attempt}` : undefined), "binding_mismatch", `${what} names another job`);
-  const lists = { failed: stated.failedTests, warned: stated.warnedTests, passed: stated.passedTests };
-  for (const [name, list] of Object.entries(lists)) {
-    must(list.every((test) => typeof test === "string"), "statement", `${what} has a test without a name`);
-    const more = list.length > 0 && /^…and ([1-9][0-9]{0,8}) more$/.exec(list[list.length - 1]);
-    const count = more ? BigInt(list.length - 1) + BigInt(more[1]) : BigInt(list.length);
-    must(count === receipt.summary[name], "binding_mismatch", `the two statements count ${name} tests differently`);
-  }
-  must(stated.result === receipt.summary.result, "binding_mismatch", "the two statements give different results");
-  return lists;
-};
-
-// What no report can outvote: how the run itself ended.
-const checkResult = ({ summary, reports }, project) => {
-  must(["PASSED", "WARNED", "FAILED"].includes(summary.result), "statement", "the result is none that exists");
-  const reasons = [];
-  if (project.outcome !== 1n) reasons.push("the run did not complete");
-  if (project.steps.some((step) => step.timed_out || step.exit_code !== 0n)) reasons.push("a step did not end with exit code 0");
-  if (project.artifacts_truncated) reasons.push("the artifacts were cut");
-  if (summary.failed > 0n) reasons.push("a test failed");
-  if (summary.passed === 0n) reasons.push("no test passed");
-  if (reports.some((report) => reportBytes(report.source, project) === null)) reasons.push("a report is missing");
-  must(reasons.length === 0 || summary.result === "FAILED", "result_mismatch", `the result is ${summary.result} and ${reasons[0]}`);
-  must(summary.result !== "PASSED" || summary.warned === 0n, "result_mismatch", "the result is PASSED with a warned test");
+  return stated;
 };
 
 const checkReceipt = async (key, run, receiptSource, testResultSource) => {
@@ -192,15 +170,15 @@ const checkReceipt = async (key, run, receiptSource, testResultSource) => {
   }
   const { project } = run.response;
   for (const report of receipt.reports) {
+    must(["junit", "tap"].includes(report.format), "statement", "a report has a format this page does not know");
     const found = reportBytes(report.source, project);
     must((found === null ? "" : await sha256(found)) === report.sha256, "binding_mismatch", `the report ${report.source} is not the one in the signed answer`);
   }
   must(receipt.created_unix_ms >= run.record.ended_unix_ms, "binding_mismatch", "the receipt is older than the run");
-  checkResult(receipt, project);
   return {
     ...receipt,
     receipt_sha256: await sha256(statement.bytes),
     files: await checkFiles(receipt, run.request.project),
-    lists: checkTestResult(receipt, tests, "test-result.dsse.json"),
+    stated: checkTestResult(receipt, tests, "test-result.dsse.json"),
   };
 };

@@ -95,13 +95,13 @@ const CHECKS = [
   ["key", "The key is a sound Ed25519 key"],
   ["bundle", "The bundle: signatures, links, checkpoint, request, result and record digests"],
   ["receipt", "Both statements: signatures, members, and every digest that ties them to the run"],
+  ["results", "The results: the reports in the signed answer, read again, give them"],
   ["bom", "The BOM: its attachments are the evidence, its serial number follows from its content"],
   ["page", "Everything this page shows, written again from the evidence"],
 ];
 
 const OPEN = [
   "Not checked here: that the files are those of the commit (needs a clone)",
-  "Not checked here: that the reports, read again, give these results",
   "Not checked here: who made the receipt",
 ];
 
@@ -182,9 +182,11 @@ const check = async () => {
     done.add("bundle");
     const receipt = await checkReceipt(key, run, evidence.receipt, evidence.test_result);
     done.add("receipt");
+    const outcome = checkResults(receipt, run);
+    done.add("results");
     const bom = await checkBom(evidence);
     done.add("bom");
-    await comparePage(page, viewOf(evidence, receipt, run, bom), evidence, styles[0].textContent);
+    await comparePage(page, viewOf(evidence, receipt, run, outcome, bom), evidence, styles[0].textContent);
     done.add("page");
     const items = CHECKS.map(([, sentence]) => sign("✓", sentence, "ok")).concat(OPEN.map((sentence) => sign("–", sentence, "open")));
     if (key.handle === null) {
@@ -193,9 +195,10 @@ const check = async () => {
       ], items.slice(CHECKS.length));
     } else {
       const passed = receipt.summary.result !== "FAILED";
-      show("valid", "Valid: checked in this browser", [
-        `The evidence in this page holds together under key ${key.id.slice(0, 12)}…, and the page says what the evidence says. ` +
-          (passed ? "The tests passed." : "The tests did not pass."),
+      const title = passed ? "Valid: checked in this browser" : "Valid evidence, and the tests did not pass";
+      show("valid", title, [
+        `Checked in this browser: the evidence in this page holds together under key ${key.id.slice(0, 12)}…, and the page says what ` +
+          `the evidence says. ${passed ? "The tests passed." : "The tests did not pass."}`,
       ], items);
     }
   } catch (fault) {

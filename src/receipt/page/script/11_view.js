@@ -91,6 +91,11 @@ const grouped = (value) => String(value).replace(/\B(?=(\d{3})+(?!\d))/g, ",");
 const orNothing = (value) => (BigInt(value) === 0n ? "" : grouped(value));
 const millis = (value) =>
   value < 0n ? `${value} ms` : `${grouped(value / 1000n)}.${String(value % 1000n).padStart(3, "0")} s`;
+const micros = (value) => {
+  if (value === null) return "";
+  const ms = `${value % 1000n}`.padStart(3, "0");
+  return value < 1000000n ? `${value / 1000n}.${ms} ms` : millis(value / 1000n);
+};
 const moment = (value) =>
   value < 0n || value > 253402300799999n
     ? `${value} ms after 1970`
@@ -98,6 +103,9 @@ const moment = (value) =>
 
 // How many failed tests are named beside the result.
 const FAILING = 5;
+// Beyond this many a list of tests that need no look is closed at first; beyond that many it is cut.
+const OPEN_TESTS = 30;
+const SHOWN_TESTS = 5000;
 
 const cutCount = (list) => {
   const more = list.length > 0 && /^…and ([1-9][0-9]{0,8}) more$/.exec(list[list.length - 1]);
@@ -131,11 +139,11 @@ const barOf = (summary) => {
   });
 };
 
-const viewOf = (evidence, receipt, run, bom) => {
+const viewOf = (evidence, receipt, run, outcome, bom) => {
   const { record, request, response } = run;
   const { project } = response;
   const { pull_request: pull, tested, workflow, summary } = receipt;
-  const outcome = OUTCOMES[Number(project.outcome)] || "unspecified";
+  const ofClass = (name) => outcome.tests.filter((test) => test.class === name);
   const own = receipt.files.filter((file) => !file.added);
   const sent = new Map(receipt.files.map((file) => [file.path, file]));
   const bomBytes = utf8(evidence.bom);
@@ -160,14 +168,13 @@ const viewOf = (evidence, receipt, run, bom) => {
     warned: grouped(summary.warned),
     failed: grouped(summary.failed),
     skipped: grouped(summary.skipped),
-    skipped_some: summary.skipped > 0n,
     counts: ["passed", "warned", "failed", "skipped"].map((name) => ({
       class: summary[name] === 0n ? "zero" : name,
       name,
       count: grouped(summary[name]),
     })),
-    failing: receipt.lists.failed.slice(0, FAILING).map((name) => ({ name })),
-    failing_more: orNothing(receipt.lists.failed.length > FAILING ? summary.failed - BigInt(FAILING) : 0n),
+    failing: ofClass("failed").slice(0, FAILING).map(({ name }) => ({ name })),
+    failing_more: orNothing(Math.max(0, ofClass("failed").length - FAILING)),
     bar: barOf(summary),
     reasons: runReasons(project, summary),
     tier: record.isolation,
@@ -183,16 +190,17 @@ const viewOf = (evidence, receipt, run, bom) => {
     ended: moment(record.ended_unix_ms),
     took: millis(record.ended_unix_ms - record.started_unix_ms),
     timeout: request.timeout_ms === 0n ? "is the provider’s own" : millis(request.timeout_ms),
-    outcome_means: OUTCOME_MEANS[outcome],
-    groups: ["failed", "warned", "passed"].flatMap((name) => {
-      const tests = receipt.lists[name];
+    outcome_means: OUTCOME_MEANS[OUTCOMES[Number(project.outcome)]] || OUTCOME_MEANS.unspecified,
+    groups: ["failed", "warned", "passed", "skipped"].flatMap((name) => {
+      const tests = ofClass(name);
       if (tests.length === 0) return [];
       return [{
         class: name,
-        count: grouped(summary[name]),
-        noun: summary[name] === 1n ? "test" : "tests",
-        open: name !== "passed" || tests.length <= 30,
-        tests: tests.map((test) => ({ name: test })),
+        count: grouped(tests.length),
+        noun: tests.length === 1 ? "test" : "tests",
+        open: name === "failed" || name === "warned" || tests.length <= OPEN_TESTS,
+        tests: tests.slice(0, SHOWN_TESTS).map((test) => ({ name: test.name, took: micros(test.duration) })),
+        more: orNothing(Math.max(0, tests.length - SHOWN_TESTS)),
       }];
     }),
     reports: receipt.reports.map((report) => ({
