@@ -162,7 +162,7 @@ const readJunit = (whole) => {
       const [words] = plain.exec(source);
       outside(/[^ \t\r\n\f]/.test(words));
       at += words.length;
-    } else if (source.startsWith("<!--", at)) {
+    } else if (source.startsWith("<\u0021--", at)) {
       at = upTo("-->", at + 4);
     } else if (source.startsWith("<![CDATA[", at)) {
       outside(true);
