@@ -4,11 +4,11 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod node;
+
 use std::{
     fs,
-    io::Write as _,
     path::{Path, PathBuf},
-    process::{Command, Stdio},
 };
 
 use plimsoll_attestation::base64;
@@ -19,10 +19,9 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Reads with the page's script, under Node.js.
+/// Reads with the page's script.
 const RUNNER: &str = r"
-const reports = JSON.parse(require('fs').readFileSync(0, 'utf8'));
-const read = ({ format, bytes }) => {
+return input.map(({ format, bytes }) => {
   try {
     const { cases, broken } = readReport(format, Uint8Array.from(Buffer.from(bytes, 'base64')));
     return { cases: cases.map((c) => [c.name, c.class, c.duration === null ? null : String(c.duration)]), broken };
@@ -30,37 +29,17 @@ const read = ({ format, bytes }) => {
     if (!(fault instanceof Refusal)) throw fault;
     return null;
   }
-};
-process.stdout.write(JSON.stringify(reports.map(read)));
+});
 ";
 
 fn by_page(reports: &[(Format, Vec<u8>)]) -> Vec<Value> {
-    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("page/script");
-    let mut program = String::from("\"use strict\";\n");
-    for part in ["01_bytes", "02_json", "07_junit", "08_tap", "09_outcome"] {
-        program += &fs::read_to_string(scripts.join(format!("{part}.js"))).unwrap();
-    }
-    program += RUNNER;
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("readers.cjs");
-    fs::write(&file, program).unwrap();
     let input: Vec<Value> = reports
         .iter()
         .map(|(format, bytes)| json!({"format": format.name(), "bytes": base64::encode(bytes)}))
         .collect();
-    let mut node = Command::new("node")
-        .arg(&file)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap_or_else(|error| panic!("Node.js is needed for this test: {error}"));
-    let mut stdin = node.stdin.take().unwrap();
-    let input = serde_json::to_vec(&input).unwrap();
-    let writer = std::thread::spawn(move || stdin.write_all(&input));
-    let output = node.wait_with_output().unwrap();
-    writer.join().unwrap().unwrap();
-    assert!(output.status.success());
-    serde_json::from_slice(&output.stdout).unwrap()
+    let parts = ["01_bytes", "02_json", "07_junit", "08_tap", "09_outcome"];
+    let read = node::run(&parts, RUNNER, &Value::from(input));
+    serde_json::from_value(read).unwrap()
 }
 
 fn by_command(format: Format, bytes: &[u8]) -> Value {
