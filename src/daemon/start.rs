@@ -12,6 +12,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use tokio_rustls::TlsAcceptor;
+
 use crate::{
     admission::Limiter,
     announce::{self, Addresses, count},
@@ -35,6 +37,8 @@ const READY_BOUND: Duration = Duration::from_secs(120);
 const UPKEEP: Duration = Duration::from_secs(60);
 /// Longest drain, the provider's included.
 const DRAIN: Duration = Duration::from_secs(360);
+/// The provider's drain after a start that failed.
+const FAILED_DRAIN: Duration = Duration::from_secs(30);
 /// What the provider gets when the listener's drain took all of it.
 const LEAST_DRAIN: Duration = Duration::from_secs(5);
 
@@ -96,9 +100,35 @@ pub(crate) async fn run_with<S: Future<Output = ()>>(
     if let Some(facts) = &settings.hardened {
         hardened::check_settings(facts, &situation(&settings, &*provider))?;
     }
-    let connection_cap = descriptors::connection_cap();
     let bound = Bound::all(&settings).await?;
     announce::metrics_address(&settings, log);
+    let ended = Box::pin(run_bound(
+        settings,
+        Arc::clone(&provider),
+        log,
+        stop,
+        acceptor,
+        bound,
+    ));
+    let ended = ended.await;
+    if ended.is_err() {
+        // A start that failed half-way may have made something already.
+        let until = Instant::now() + FAILED_DRAIN;
+        drain_provider(provider, Drained::default(), until, log).await;
+    }
+    ended
+}
+
+/// As [`run_with`], with everything local settled and every listener bound.
+async fn run_bound<S: Future<Output = ()>>(
+    settings: Settings,
+    provider: Arc<dyn Provider>,
+    log: &Log,
+    stop: impl FnOnce(bool) -> io::Result<S>,
+    acceptor: Option<TlsAcceptor>,
+    bound: Bound,
+) -> Result<Exit, StartError> {
+    let connection_cap = descriptors::connection_cap();
 
     // From here on something of this daemon may be outside of it, such as the
     // sandbox of a smoke test, which a signal must not leave behind.
@@ -117,7 +147,8 @@ pub(crate) async fn run_with<S: Future<Output = ()>>(
         say_draining(log);
         // The smoke test removes its sandbox at its own, bounded end.
         let _ = ready.await;
-        drain_provider(provider, Drained::default(), ending.begin(), log).await;
+        let until = ending.begin() + DRAIN;
+        drain_provider(provider, Drained::default(), until, log).await;
         log.info("plimsolld stopped").end();
         return Ok(Exit::Ok);
     }
@@ -188,7 +219,7 @@ pub(crate) async fn run_with<S: Future<Output = ()>>(
     };
     let ended = bound.rpc.serve(service, options, stopped).await;
     upkeep.abort();
-    drain_provider(provider, ended.drained, ending.begin(), log).await;
+    drain_provider(provider, ended.drained, ending.begin() + DRAIN, log).await;
     // Last, so that a scraper can watch the runs in flight go down.
     let metrics_failed = scraped.close().await;
     log.info("plimsolld stopped").end();
@@ -252,7 +283,7 @@ async fn upkeep(service: Arc<RunService>) {
     }
 }
 
-async fn drain_provider(provider: Arc<dyn Provider>, left: Drained, begun: Instant, log: &Log) {
+async fn drain_provider(provider: Arc<dyn Provider>, left: Drained, until: Instant, log: &Log) {
     if left != Drained::default() {
         log.warn("runs did not end in time and were cut")
             .int("connections", count(left.connections_cut))
@@ -260,7 +291,7 @@ async fn drain_provider(provider: Arc<dyn Provider>, left: Drained, begun: Insta
             .end();
     }
     let now = Instant::now();
-    let until = (begun + DRAIN).max(now + LEAST_DRAIN);
+    let until = until.max(now + LEAST_DRAIN);
     let drained = bounded(until - now, async move { provider.drain(until).await }).await;
     if let Err(error) = drained {
         log.warn("the provider did not drain; a later daemon removes what is left")

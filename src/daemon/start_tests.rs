@@ -18,6 +18,7 @@ use crate::{
     },
     provider::{ProviderError, ScriptOutput},
     service::fake::{Fake, script},
+    transport::Server,
 };
 
 const TOKEN: &str = "CANARY-token-0123456789abcdef-0123456789";
@@ -217,22 +218,7 @@ async fn refusals_on_the_wire() {
 
 #[tokio::test]
 async fn a_run_in_flight_finishes_before_the_end() {
-    let (begun, running) = oneshot::channel();
-    let release = Arc::new(Notify::new());
-    let gate = Arc::clone(&release);
-    let begun = Mutex::new(Some(begun));
-    let fake = Fake {
-        behaviour: Box::new(move |_, _| {
-            let begun = begun.lock().unwrap().take().unwrap();
-            let gate = Arc::clone(&gate);
-            Box::pin(async move {
-                begun.send(()).unwrap();
-                gate.notified().await;
-                Ok(script(ScriptOutput::default()))
-            })
-        }),
-        ..Fake::default()
-    };
+    let (fake, running, release) = waiting();
     let daemon = serving(&[("PLIMSOLL_TOKEN", TOKEN)], fake).await;
     let address = daemon.address.clone();
     let call = tokio::spawn(async move { post(&address, TOKEN, SNIPPET).await });
@@ -264,6 +250,28 @@ fn never_stopped(_: bool) -> io::Result<std::future::Pending<()>> {
     Ok(std::future::pending())
 }
 
+/// A poller that hangs up must not cut a check short and so lower the tier.
+#[tokio::test]
+async fn a_poller_that_leaves_does_not_end_the_check() {
+    let release = Arc::new(Notify::new());
+    let daemon = serving(&[], Fake::default()).await;
+    *daemon.fake.preflight_gate.lock().unwrap() = Some(Arc::clone(&release));
+    *daemon.fake.tier.lock().unwrap() = None;
+    let before = daemon.fake.preflights.load(SeqCst);
+    let mut poller = TcpStream::connect(&daemon.address).await.unwrap();
+    let poll = b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n";
+    poller.write_all(poll).await.unwrap();
+    while daemon.fake.preflights.load(SeqCst) == before {
+        tokio::task::yield_now().await;
+    }
+    drop(poller);
+    assert_eq!(get(&daemon.address, "/healthz").await.0, 200);
+    release.notify_one();
+    while daemon.fake.tier.lock().unwrap().is_none() {
+        tokio::task::yield_now().await;
+    }
+}
+
 async fn refused(variables: &[(&str, &str)], fake: Arc<Fake>) -> StartError {
     let (log, _) = test_support::log(Format::Json);
     run_with(settings(variables), fake, &log, never_stopped)
@@ -277,9 +285,12 @@ async fn a_failing_smoke_test_is_never_served() {
         smoke: Some(ProviderError::internal("the root is writable")),
         ..Fake::default()
     });
+    let drained = Arc::clone(&fake);
     let error = refused(&[], fake).await;
     assert_eq!(error.exit(), Exit::Environment);
     assert!(error.to_string().contains("the root is writable"));
+    // What a failed start may have made is removed.
+    assert_eq!(drained.drains.load(SeqCst), 1);
 }
 
 #[tokio::test]
@@ -362,22 +373,7 @@ async fn metrics_have_a_listener_of_their_own() {
 
 #[tokio::test]
 async fn metrics_outlive_the_runs() {
-    let (begun, running) = oneshot::channel();
-    let release = Arc::new(Notify::new());
-    let gate = Arc::clone(&release);
-    let begun = Mutex::new(Some(begun));
-    let fake = Fake {
-        behaviour: Box::new(move |_, _| {
-            let begun = begun.lock().unwrap().take().unwrap();
-            let gate = Arc::clone(&gate);
-            Box::pin(async move {
-                begun.send(()).unwrap();
-                gate.notified().await;
-                Ok(script(ScriptOutput::default()))
-            })
-        }),
-        ..Fake::default()
-    };
+    let (fake, running, release) = waiting();
     let daemon = serving(&[("PLIMSOLL_TOKEN", TOKEN)], fake).await;
     let address = daemon.address.clone();
     let call = tokio::spawn(async move { post(&address, TOKEN, SNIPPET).await });
@@ -458,4 +454,108 @@ async fn the_production_policy_comes_before_the_provider() {
         "{text}"
     );
     assert_eq!(fake.preflights.load(SeqCst), 0);
+}
+
+/// A provider whose one run waits until it is released, and what tells that it
+/// has begun.
+fn waiting() -> (Fake, oneshot::Receiver<()>, Arc<Notify>) {
+    let (begun, running) = oneshot::channel();
+    let (release, begun) = (Arc::new(Notify::new()), Mutex::new(Some(begun)));
+    let gate = Arc::clone(&release);
+    let fake = Fake {
+        behaviour: Box::new(move |_, _| {
+            let begun = begun.lock().unwrap().take().unwrap();
+            let gate = Arc::clone(&gate);
+            Box::pin(async move {
+                begun.send(()).unwrap();
+                gate.notified().await;
+                Ok(script(ScriptOutput::default()))
+            })
+        }),
+        ..Fake::default()
+    };
+    (fake, running, release)
+}
+
+/// Whichever listener dies, the run in flight is answered, the provider drains
+/// and the status says that the environment failed.
+#[tokio::test]
+async fn a_listener_that_dies_ends_the_daemon_in_good_order() {
+    for metrics_dies in [false, true] {
+        let (fake, running, release) = waiting();
+        let fake = Arc::new(fake);
+        let (log, kept) = test_support::log(Format::Json);
+        let settings = settings(&[("PLIMSOLL_TOKEN", TOKEN)]);
+        let (rpc, metrics) = (listener().await, listener().await);
+        let address = rpc.local_addr().unwrap().to_string();
+        // Both are one socket.
+        let dies = rustix::io::dup(if metrics_dies { &metrics } else { &rpc }).unwrap();
+        let bound = Bound {
+            rpc: Server::new(rpc).unwrap(),
+            metrics: Some(Server::new(metrics).unwrap()),
+        };
+        let provider = Arc::clone(&fake) as Arc<dyn Provider>;
+        let task = tokio::spawn(async move {
+            run_bound(settings, provider, &log, never_stopped, None, bound).await
+        });
+        let call = tokio::spawn(async move { post(&address, TOKEN, SNIPPET).await });
+        running.await.unwrap();
+        rustix::net::shutdown(&dies, rustix::net::Shutdown::Both).unwrap();
+        let name = if metrics_dies { "metrics" } else { "RPC" };
+        let line = format!("the {name} listener failed; draining in-flight runs");
+        while !kept.text().contains(&line) {
+            assert!(!task.is_finished(), "{}", kept.text());
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(fake.drains.load(SeqCst), 0);
+        release.notify_one();
+        assert_eq!(call.await.unwrap().0, 200);
+        assert_eq!(task.await.unwrap().unwrap(), Exit::Environment);
+        assert_eq!(fake.drains.load(SeqCst), 1);
+        assert!(kept.text().contains("plimsolld stopped"));
+    }
+}
+
+async fn listener() -> tokio::net::TcpListener {
+    tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap()
+}
+
+/// A daemon that meets the whole policy starts; one whose provider proves a
+/// container only ends with the status of the environment.
+#[tokio::test]
+async fn the_production_policy_judges_the_tier_last() {
+    let folder = tempfile::tempdir().unwrap();
+    let clients = folder.path().join("clients.json");
+    let hash = "ab".repeat(32);
+    let registry =
+        format!(r#"{{"clients":[{{"id":"a","token_sha256":"{hash}","scopes":["code:run"]}}]}}"#);
+    std::fs::write(&clients, registry).unwrap();
+    let compliant = [
+        ("PLIMSOLL_HARDENED", "1"),
+        ("PLIMSOLL_CLIENTS_FILE", clients.to_str().unwrap()),
+        ("SANDBOX_REQUIRE_PINNED_IMAGES", "1"),
+        ("SANDBOX_MEMORY_MB", "256"),
+        ("SANDBOX_CPUS", "1"),
+        ("SANDBOX_PIDS", "64"),
+        ("SANDBOX_DISK_MB", "64"),
+        ("SANDBOX_TOTAL_MEMORY_MB", "4096"),
+    ];
+    let fake = Arc::new(Fake::default());
+    let error = refused(&compliant, Arc::clone(&fake)).await;
+    assert_eq!(error.exit(), Exit::Environment);
+    let text = error.to_string();
+    assert!(
+        text.contains("isolation is container") && !text.contains("(2)"),
+        "{text}"
+    );
+    assert!(fake.preflights.load(SeqCst) > 0);
+
+    let kernel = Fake {
+        proves: plimsoll_wire::Tier::Kernel,
+        ..Fake::default()
+    };
+    let daemon = serving(&compliant, kernel).await;
+    assert!(daemon.log.text().contains("the production policy is met"));
+    daemon.stop.send(()).unwrap();
+    assert_eq!(daemon.task.await.unwrap().unwrap(), Exit::Ok);
 }

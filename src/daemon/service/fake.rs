@@ -37,9 +37,13 @@ pub(crate) struct Fake {
     pub(crate) calls: AtomicUsize,
     pub(crate) preflights: AtomicUsize,
     pub(crate) tier: Mutex<TierNow>,
+    /// What a preflight proves.
+    pub(crate) proves: Tier,
     pub(crate) capabilities: Capabilities,
     pub(crate) environments: HashMap<&'static str, Environment>,
     pub(crate) preflight: Mutex<Option<ProviderError>>,
+    /// The next preflight waits for it before it proves anything.
+    pub(crate) preflight_gate: Mutex<Option<Arc<tokio::sync::Notify>>>,
     pub(crate) smoke: Option<ProviderError>,
     /// The smoke test waits for it.
     pub(crate) smoke_gate: Option<Arc<tokio::sync::Notify>>,
@@ -55,6 +59,7 @@ impl Default for Fake {
             calls: AtomicUsize::new(0),
             preflights: AtomicUsize::new(0),
             tier: Mutex::new(Some(Tier::Container)),
+            proves: Tier::Container,
             capabilities: Capabilities {
                 javascript: true,
                 project: true,
@@ -63,6 +68,7 @@ impl Default for Fake {
             },
             environments: HashMap::new(),
             preflight: Mutex::new(None),
+            preflight_gate: Mutex::new(None),
             smoke: None,
             smoke_gate: None,
             drains: AtomicUsize::new(0),
@@ -134,10 +140,16 @@ impl Provider for Fake {
     fn preflight(&self) -> BoxFuture<'_, Answer<()>> {
         self.preflights.fetch_add(1, Ordering::SeqCst);
         let failure = self.preflight.lock().unwrap().clone();
-        if failure.is_none() {
-            *self.tier.lock().unwrap() = Some(Tier::Container);
-        }
-        Box::pin(async move { failure.map_or(Ok(()), Err) })
+        let gate = self.preflight_gate.lock().unwrap().take();
+        Box::pin(async move {
+            if let Some(gate) = gate {
+                gate.notified().await;
+            }
+            if failure.is_none() {
+                *self.tier.lock().unwrap() = Some(self.proves);
+            }
+            failure.map_or(Ok(()), Err)
+        })
     }
 
     fn smoke_test(&self) -> BoxFuture<'_, Answer<()>> {

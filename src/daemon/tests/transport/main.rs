@@ -11,6 +11,7 @@ mod decoding;
 mod http2;
 mod marks;
 mod order;
+mod page;
 mod protocols;
 mod shutdown;
 mod slots;

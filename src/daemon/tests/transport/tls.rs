@@ -20,6 +20,7 @@ use tokio_rustls::{
     },
 };
 
+use crate::page::Served;
 use crate::support::{
     Callers, Daemon,
     client::Wire,
@@ -57,6 +58,15 @@ async fn connect(
     versions: &[&'static SupportedProtocolVersion],
     alpn: &[&[u8]],
 ) -> std::io::Result<TlsStream<TcpStream>> {
+    connect_to(daemon.address, pair, versions, alpn).await
+}
+
+async fn connect_to(
+    address: std::net::SocketAddr,
+    pair: &Pair,
+    versions: &[&'static SupportedProtocolVersion],
+    alpn: &[&[u8]],
+) -> std::io::Result<TlsStream<TcpStream>> {
     let mut roots = RootCertStore::empty();
     roots.add(pair.der.clone()).unwrap();
     let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -65,7 +75,7 @@ async fn connect(
         .with_root_certificates(roots)
         .with_no_client_auth();
     config.alpn_protocols = alpn.iter().map(|p| p.to_vec()).collect();
-    let stream = TcpStream::connect(daemon.address).await?;
+    let stream = TcpStream::connect(address).await?;
     let name = ServerName::try_from("localhost").unwrap();
     in_time(TlsConnector::from(Arc::new(config)).connect(name, stream)).await
 }
@@ -163,4 +173,28 @@ fn identities_are_loaded_or_named_as_the_fault() {
     std::fs::write(&key, &good.key).unwrap();
     assert!(tls::load(&certificate, &key).is_ok());
     std::fs::remove_dir_all(&directory).unwrap();
+}
+
+/// The metrics listener speaks what the other does.
+#[tokio::test]
+async fn a_page_is_served_over_tls_too() {
+    let pair = pair();
+    let acceptor = tls::acceptor(pair.certificate.as_bytes(), pair.key.as_bytes()).unwrap();
+    let served = Served::start(plimsoll_daemon::transport::Settings::page(), Some(acceptor)).await;
+    let get = "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n";
+    let stream = connect_to(served.address, &pair, &[&TLS13], &[b"http/1.1"]).await;
+    let mut raw = Raw::over(stream.unwrap());
+    raw.send(get).await;
+    assert_eq!(raw.answer().await.text(), "a 1\n");
+    let stream = connect_to(served.address, &pair, &[&TLS12], &[b"h2"]).await;
+    assert_eq!(
+        stream.unwrap().get_ref().1.alpn_protocol(),
+        Some(&b"h2"[..])
+    );
+    // No clear text beside it.
+    let mut raw = Raw::connect(served.address).await;
+    raw.send(get).await;
+    let (mut io, mut seen) = (raw.into_io(), Vec::new());
+    let _ = in_time(tokio::io::AsyncReadExt::read_to_end(&mut io, &mut seen)).await;
+    assert!(!seen.starts_with(b"HTTP"));
 }
