@@ -15,7 +15,7 @@ use zeroize::Zeroizing;
 /// Largest file of trust roots.
 const MOST_CA_BYTES: u64 = 4 << 20;
 /// The providers an embedded daemon can have in this build.
-const PROVIDERS: [&str; 1] = ["wasm"];
+const PROVIDERS: [&str; 2] = ["wasm", "docker"];
 
 /// What `--daemon`, `--ca-file` and `--provider` say.
 pub struct Destination {

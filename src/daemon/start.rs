@@ -60,7 +60,7 @@ pub async fn run<S: Future<Output = ()>>(
     drop(environment);
     let outcome = match settings {
         Ok(settings) => {
-            let provider = provider(&settings);
+            let provider = provider(&settings, &log);
             run_with(settings, provider, &log, stop).await
         }
         Err(error) => Err(error.into()),
@@ -74,12 +74,18 @@ pub async fn run<S: Future<Output = ()>>(
 }
 
 /// The provider the settings choose. No network, no process.
-fn provider(settings: &Settings) -> Arc<dyn Provider> {
+fn provider(settings: &Settings, log: &Log) -> Arc<dyn Provider> {
     match &settings.provider {
         #[cfg(feature = "wasm")]
         Choice::Wasm => Arc::new(crate::provider::Wasm::new(
             settings.resources,
             settings.limits.max_concurrent,
+        )),
+        #[cfg(feature = "docker")]
+        Choice::Docker(docker) => Arc::new(crate::provider::Docker::new(
+            (**docker).clone(),
+            settings.resources,
+            log.clone(),
         )),
         Choice::Disabled => Arc::new(Disabled::new(settings.resources)),
     }

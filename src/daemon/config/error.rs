@@ -135,6 +135,18 @@ pub enum Fault {
     /// Not a finite number of at least 0.
     #[error("not a finite number of at least 0")]
     NotANumber,
+    /// Text that cannot name an image.
+    #[error("not an image reference")]
+    NotAnImage,
+    /// A number no guest may have.
+    #[error("not a number from 1 to 65532 outside the ranges that systemd gives out")]
+    NotAGuest,
+    /// A setting that only gVisor gives a meaning.
+    #[error("only for SANDBOX_DOCKER_RUNTIME=runsc")]
+    NeedsGvisor,
+    /// A setting the production policy rules out.
+    #[error("not with PLIMSOLL_HARDENED")]
+    NotHardened,
     /// Not a duration.
     #[error("not a duration such as 90s, 30m or 1h30m")]
     NotADuration,

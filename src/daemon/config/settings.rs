@@ -150,7 +150,7 @@ impl Settings {
                 0
             },
             per_run_mb: resources.memory_mb,
-            pool: sessions.pool,
+            pool: sessions.pool.saturating_add(provider.kept_ready()),
         };
         let (limits, clamp) = rules::limits(reader, host)?;
         sessions::with_provider(&sessions, &profile)?;

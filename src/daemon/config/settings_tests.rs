@@ -64,7 +64,7 @@ fn provider_names() {
         assert!(text.contains(name), "{text}");
     }
     refusal(&[("SANDBOX_PROVIDER", "disabled")], "disabled");
-    for name in ["docker", "E2B", "agentsandbox"] {
+    for name in ["openshell", "E2B", "agentsandbox"] {
         let text = refusal(&[("SANDBOX_PROVIDER", name)], "SANDBOX_PROVIDER");
         assert!(text.contains("this build has no such provider"), "{text}");
     }

@@ -80,7 +80,7 @@ variables! {
             "Memory of this host for all runs in MiB; lowers how many run at once.";
         SANDBOX_REQUIRE_PINNED_IMAGES "default off"
             "Refuses images not named by digest (1 or true).";
-        SANDBOX_GUEST_UID "docker only" "User and group ID of every guest.";
+        SANDBOX_GUEST_UID "default 61000; docker only" "User and group ID of every guest.";
     }
     Group::Limits => {
         SANDBOX_MAX_CONCURRENT "default 8, 1 to 1024" "Runs in flight, whole daemon.";
@@ -104,16 +104,22 @@ variables! {
         PLIMSOLL_GRANTS_FILE "refused in this build" "Grant profiles.";
     }
     Group::Provider("docker") => {
-        SANDBOX_DOCKER_IMAGE "" "Image of snippets.";
-        SANDBOX_DOCKER_PROJECT_IMAGE "" "Image of projects.";
-        SANDBOX_DOCKER_MODULE_IMAGE "" "Image of the simulation worker.";
-        SANDBOX_DOCKER_RUNTIME "" "OCI runtime; runsc is gVisor.";
-        SANDBOX_DOCKER_SECCOMP "" "Seccomp profile, or unconfined.";
-        SANDBOX_DOCKER_ALLOW_OPEN_RUNNER_FDS "" "Accepts a gVisor that cannot guard the runner.";
-        DOCKER_HOST "" "The engine's address.";
-        DOCKER_CONTEXT "" "The client's context.";
-        DOCKER_CONFIG "" "The client's configuration directory.";
-        DOCKER_DEFAULT_PLATFORM "" "Platform of images.";
+        SANDBOX_DOCKER_IMAGE "default node:22-alpine" "Image of snippets.";
+        SANDBOX_DOCKER_PROJECT_IMAGE "default plimsoll/sandbox:latest" "Image of projects.";
+        SANDBOX_DOCKER_MODULE_IMAGE "refused in this build" "Image of the simulation worker.";
+        SANDBOX_DOCKER_RUNTIME "default the engine's" "OCI runtime; runsc is gVisor.";
+        SANDBOX_DOCKER_SECCOMP "default the product's own profile"
+            "Seccomp profile: default, engine, unconfined, or the path of one. Not used under runsc.";
+        SANDBOX_DOCKER_ALLOW_OPEN_RUNNER_FDS "default off; runsc only"
+            "Accepts a gVisor that cannot hide the runner's descriptors from a step.";
+        SANDBOX_DOCKER_FRESH_POOL "default 0, 0 to 1024"
+            "Containers of each kind kept ready; each is used for one run.";
+        DOCKER_HOST "default the context's, else unix:///var/run/docker.sock"
+            "The engine's address; a local Unix socket.";
+        DOCKER_CONTEXT "default the client's current one" "The client's context that names the engine.";
+        DOCKER_CONFIG "default .docker in HOME" "The client's configuration directory.";
+        HOME "" "Where the client's configuration directory lies.";
+        DOCKER_DEFAULT_PLATFORM "default the engine's own" "Platform every image is run for.";
     }
     Group::Provider("e2b") => {
         E2B_API_KEY "" "Credential.";

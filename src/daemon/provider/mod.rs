@@ -6,6 +6,8 @@
 //! checks again against what it is about to launch.
 
 mod disabled;
+#[cfg(feature = "docker")]
+mod docker;
 mod error;
 mod output;
 mod run;
@@ -19,6 +21,8 @@ use futures_util::future::BoxFuture;
 use plimsoll_wire::{Kind as PayloadKind, Tier};
 
 pub use disabled::Disabled;
+#[cfg(feature = "docker")]
+pub use docker::{ClientSettings, Docker, DockerSettings, Seccomp};
 pub use error::{End, Kind, ProviderError, Segment};
 pub use output::{
     Artifact, CellOutput, ModuleOutput, Output, ProjectOutput, RowOutput, RunOutput, ScriptOutput,

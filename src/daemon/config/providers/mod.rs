@@ -7,6 +7,8 @@
 //! variant of [`Choice`] and its lines in the `match`es below.
 
 pub mod disabled;
+#[cfg(feature = "docker")]
+pub mod docker;
 pub mod guest;
 mod profile;
 #[cfg(feature = "wasm")]
@@ -30,6 +32,8 @@ const KNOWN: [&str; 6] = [
 const BUILT: &[&str] = &[
     #[cfg(feature = "wasm")]
     "wasm",
+    #[cfg(feature = "docker")]
+    "docker",
 ];
 
 /// The provider chosen, with its own settings.
@@ -40,6 +44,9 @@ pub enum Choice {
     /// JavaScript snippets inside this process.
     #[cfg(feature = "wasm")]
     Wasm,
+    /// Containers of a local engine.
+    #[cfg(feature = "docker")]
+    Docker(Box<crate::provider::DockerSettings>),
 }
 
 impl Choice {
@@ -64,6 +71,17 @@ impl Choice {
         self.profile().name
     }
 
+    /// Containers it keeps ready for runs, which use memory of this host.
+    #[must_use]
+    pub fn kept_ready(&self) -> u64 {
+        match self {
+            // One of each kind of run.
+            #[cfg(feature = "docker")]
+            Choice::Docker(settings) => u64::from(settings.fresh_pool) * 2,
+            _ => 0,
+        }
+    }
+
     /// What the other settings must know of it.
     #[must_use]
     pub fn profile(&self) -> Profile {
@@ -71,6 +89,8 @@ impl Choice {
             Choice::Disabled => disabled::PROFILE,
             #[cfg(feature = "wasm")]
             Choice::Wasm => wasm::PROFILE,
+            #[cfg(feature = "docker")]
+            Choice::Docker(_) => docker::PROFILE,
         }
     }
 
@@ -91,6 +111,8 @@ impl Choice {
         match name {
             #[cfg(feature = "wasm")]
             "wasm" => Ok(Choice::Wasm),
+            #[cfg(feature = "docker")]
+            "docker" => docker::read(reader).map(|read| Choice::Docker(Box::new(read))),
             _ => Err(ConfigError::ProviderNotBuilt {
                 name,
                 built: Self::built_names(),
