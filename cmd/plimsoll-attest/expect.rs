@@ -41,7 +41,7 @@ impl Expectations {
     /// # Errors
     /// Class `io` for a file that cannot be read, `expected` for a list that
     /// is none, `request` for a request that is none.
-    pub fn read(inputs: &mut Inputs<'_>, matches: &ArgMatches) -> Result<Self, Failure> {
+    pub fn read(inputs: &Inputs<'_>, matches: &ArgMatches) -> Result<Self, Failure> {
         let list = match matches.get_one::<PathBuf>("expect") {
             Some(file) => Some(list(inputs, file)?),
             None => None,
@@ -68,6 +68,21 @@ impl Expectations {
     /// Whether any expectation was stated; they speak of one bundle.
     pub fn speak_of_one(&self) -> bool {
         self.list.is_some() || self.count.is_some() || self.asked_for_requests
+    }
+
+    /// Whether the calls must be exactly those of a list.
+    pub fn has_list(&self) -> bool {
+        self.list.is_some()
+    }
+
+    /// Whether the number of calls was stated.
+    pub fn has_count(&self) -> bool {
+        self.count.is_some()
+    }
+
+    /// Whether requests were named that some call must have.
+    pub fn has_requests(&self) -> bool {
+        self.asked_for_requests
     }
 
     /// Whether a bundle without calls is accepted: asked for, or expected.
@@ -111,7 +126,7 @@ pub fn dashes(matches: &ArgMatches) -> usize {
 ///
 /// # Errors
 /// Class `io` or `request`.
-pub fn request_digest_of(inputs: &mut Inputs<'_>, file: &Path) -> Result<String, Failure> {
+pub fn request_digest_of(inputs: &Inputs<'_>, file: &Path) -> Result<String, Failure> {
     let request: RunRequest = message::read(inputs, file, message::MOST_REQUEST_BYTES)?;
     Ok(request_digest(&request).to_hex())
 }
@@ -175,7 +190,7 @@ impl Visitor for Expectations {
     }
 }
 
-fn list(inputs: &mut Inputs<'_>, file: &Path) -> Result<Expectation, Failure> {
+fn list(inputs: &Inputs<'_>, file: &Path) -> Result<Expectation, Failure> {
     let bytes = inputs.read(file, Dash::Allowed, MOST_LIST_BYTES)?;
     let mut digests = Vec::new();
     let mut lines = Vec::new();

@@ -9,6 +9,8 @@ use plimsoll_attestation::{
 use plimsoll_wire::proto::Message;
 use serde::Serialize;
 
+use crate::verify::Met;
+
 /// Calls and sessions named one by one; the rest is counted.
 const MOST_NAMED: usize = 20;
 
@@ -137,60 +139,42 @@ impl Visitor for Explain {
     }
 }
 
+/// What the verdict and the flags add to a pass.
+#[derive(Clone, Debug, Default)]
+pub struct Grounds {
+    /// ID of the key under which lines verified; empty when none did.
+    pub key_id: String,
+    /// The bundle was not refused.
+    pub whole: bool,
+    /// `--expect` is met.
+    pub list: bool,
+    /// `--expect-count` is met.
+    pub count: bool,
+    /// `--expect-request` is met.
+    pub requests: bool,
+    /// The anchor that is met.
+    pub anchor: Option<Met>,
+}
+
 impl Explain {
-    /// The two lists, for a bundle verified under `key_id`; `whole` when it
-    /// was not refused, `requests` when the caller's own list was met.
-    pub fn explained(&self, key_id: &str, whole: bool, requests: bool) -> Explained {
+    /// The two lists.
+    pub fn explained(&self, grounds: &Grounds) -> Explained {
         let mut established = Vec::new();
         if self.lines > 0 {
-            let end = if whole {
-                "none missing"
-            } else {
-                "as far as it was checked"
-            };
-            established.push(Fact {
-                fact: "file_order",
-                lines: vec![1, self.lines],
-                key_id: key_id.to_owned(),
-                by: format!(
-                    "key {}…, {} link signatures, lines 1 to {}, chained by SHA-256 of each line's \
-                     bytes",
-                    short(key_id),
-                    self.lines,
-                    self.lines
-                ),
-                text: format!(
-                    "the file is the lines the key holder wrote, in order, {end} before line {}",
-                    self.lines
-                ),
-            });
+            established.push(self.file_order(grounds));
         }
         established.extend(self.calls.iter().cloned());
         established.extend(self.sessions.iter().cloned());
-        if requests {
-            established.push(Fact {
-                fact: "expected_requests",
-                lines: Vec::new(),
-                key_id: String::new(),
-                by: "your own list of request digests".to_owned(),
-                text: "the calls are exactly those you expected to be sent".to_owned(),
-            });
-        }
-        let mut not_established = vec![Gap {
-            fact: "not_cut_back",
-            flag: Some("--expect-count"),
-            text: format!(
-                "that the file was not cut back to an earlier checkpoint (lines {}{})",
-                listed(&self.checkpoints),
-                if self.further_checkpoints {
-                    " and more"
-                } else {
-                    ""
-                }
-            ),
-            advice: "use --expect-count, or keep an anchor outside the file",
-        }];
-        if !requests {
+        let mut not_established = Vec::new();
+        self.expected(grounds, &mut established);
+        self.cut_back(grounds, &mut established, &mut not_established);
+        if grounds.list {
+            established.push(ground(
+                "all_calls_present",
+                "every call of your own list is in this file, and no other",
+                "--expect: the request digests of your list, each as often as it stands there",
+            ));
+        } else {
             not_established.push(Gap {
                 fact: "all_calls_present",
                 flag: Some("--expect"),
@@ -214,6 +198,102 @@ impl Explain {
         Explained {
             established,
             not_established,
+        }
+    }
+
+    /// The checkpoints that were seen, in parentheses.
+    fn earlier(&self) -> String {
+        let more = match (self.checkpoints.len(), self.further_checkpoints) {
+            (0, _) => return String::new(),
+            (_, true) => " and more",
+            (_, false) => "",
+        };
+        format!(" (lines {}{more})", listed(&self.checkpoints))
+    }
+
+    fn file_order(&self, grounds: &Grounds) -> Fact {
+        let (key_id, lines) = (&grounds.key_id, self.lines);
+        let end = if grounds.whole {
+            "none missing before"
+        } else {
+            "as far as it was checked, to"
+        };
+        Fact {
+            fact: "file_order",
+            lines: vec![1, lines],
+            key_id: key_id.clone(),
+            by: format!(
+                "key {}…, {lines} link signatures, lines 1 to {lines}, chained by SHA-256 of each \
+                 line's bytes",
+                short(key_id)
+            ),
+            text: format!(
+                "the file is the lines the key holder wrote, in order, {end} line {lines}"
+            ),
+        }
+    }
+
+    fn expected(&self, grounds: &Grounds, established: &mut Vec<Fact>) {
+        if grounds.list {
+            established.push(ground(
+                "expected_requests",
+                "the calls are exactly those you expected to be sent",
+                "--expect: the multiset of request digests, recomputed from the stored requests",
+            ));
+        }
+        if grounds.requests {
+            established.push(ground(
+                "expected_requests",
+                "each request you named was sent in some call",
+                "--expect-request: its digest, recomputed from the stored requests",
+            ));
+        }
+    }
+
+    fn cut_back(
+        &self,
+        grounds: &Grounds,
+        established: &mut Vec<Fact>,
+        not_established: &mut Vec<Gap>,
+    ) {
+        if let Some(met) = &grounds.anchor {
+            let mut fact = ground(
+                "not_cut_back",
+                &format!(
+                    "no line was cut off that stood at or before line {}",
+                    met.line
+                ),
+                &format!(
+                    "anchor {}, a signed note kept outside the file that saw line {}",
+                    plimsoll_console::escape::path(&met.path),
+                    met.line
+                ),
+            );
+            fact.lines = vec![met.line];
+            established.push(fact);
+        }
+        if grounds.count || grounds.list {
+            let flag = if grounds.count {
+                "--expect-count: the number of calls you stated"
+            } else {
+                "--expect: your own list of request digests"
+            };
+            established.push(ground(
+                "not_cut_back",
+                "no call was cut off with the end of the file",
+                flag,
+            ));
+        }
+        if grounds.anchor.is_none() && !grounds.count && !grounds.list {
+            not_established.push(Gap {
+                fact: "not_cut_back",
+                flag: Some("--anchor"),
+                text: format!(
+                    "that the file was not cut back to an earlier checkpoint{}",
+                    self.earlier()
+                ),
+                advice: "use --anchor, or --expect-count",
+            });
         }
     }
 
@@ -271,6 +351,17 @@ fn stores_more(call: &Call<'_>) -> bool {
             line.response.as_ref(),
             call.response.as_ref().map(Message::encode_to_vec),
         )
+}
+
+/// A fact that a flag gives the ground for.
+fn ground(fact: &'static str, text: &str, by: &str) -> Fact {
+    Fact {
+        fact,
+        lines: Vec::new(),
+        key_id: String::new(),
+        by: by.to_owned(),
+        text: text.to_owned(),
+    }
 }
 
 fn short(text: &str) -> String {

@@ -2,6 +2,7 @@
 //! run, verifies it offline.
 #![forbid(unsafe_code)]
 
+mod anchors;
 mod cli;
 mod completions;
 #[cfg(feature = "daemon")]
@@ -30,6 +31,7 @@ mod sign_statement;
 mod signing;
 #[cfg(feature = "run")]
 mod target;
+mod tidy;
 mod verify;
 mod verify_entry;
 mod version;

@@ -20,7 +20,7 @@ pub const MOST_REQUEST_BYTES: u64 = 16 << 20;
 /// # Errors
 /// Class `io`, or `request` for a text that is not the message.
 pub fn read<M: DeserializeOwned>(
-    inputs: &mut Inputs<'_>,
+    inputs: &Inputs<'_>,
     file: &Path,
     limit: u64,
 ) -> Result<M, Failure> {

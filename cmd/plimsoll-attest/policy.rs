@@ -38,7 +38,9 @@ enum Test {
     Provider(Vec<String>),
     Software(Vec<String>),
     Environment,
-    EndedSince { oldest: i64, now: i64 },
+    /// Ended at most so many milliseconds before the clock at its check: the
+    /// clock moves on while a growing file is followed.
+    MaxAge(i64),
     NotBefore(i64),
     NotAfter(i64),
     Success,
@@ -151,10 +153,7 @@ impl Policies {
             );
         }
         if let Some(age) = matches.get_one::<Duration>("max-age") {
-            let now = now_unix_ms();
-            let age_ms = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
-            let oldest = now.saturating_sub(age_ms);
-            let test = Test::EndedSince { oldest, now };
+            let test = Test::MaxAge(i64::try_from(age.as_millis()).unwrap_or(i64::MAX));
             add("--max-age", format!("{age:?}"), Class::PolicyTime, test);
         }
         if let Some(at) = time("not-before") {
@@ -196,6 +195,12 @@ impl Policies {
                 }
             }
         }
+    }
+
+    /// The rules that this call was the first not to meet, by their flags.
+    pub fn broken_at(&self, line: u64) -> Vec<&'static str> {
+        let first = |rule: &&Rule| rule.first.as_ref().is_some_and(|first| first.line == line);
+        self.0.iter().filter(first).map(|rule| rule.flag).collect()
     }
 
     /// A line for each rule that is met.
@@ -257,7 +262,7 @@ impl Rule {
                 "a call's software is not one of those required",
             ),
             Test::Environment => ("environment", "a call states no environment"),
-            Test::EndedSince { .. } => (
+            Test::MaxAge(_) => (
                 "ended_unix_ms",
                 "a call ended too long ago, or after the clock now",
             ),
@@ -298,10 +303,13 @@ impl Test {
                 record.software_identity.clone(),
             ),
             Test::Environment => (!record.environment.is_empty(), String::new()),
-            Test::EndedSince { oldest, now } => (
-                (*oldest..=*now).contains(&record.ended_unix_ms),
-                record.ended_unix_ms.to_string(),
-            ),
+            Test::MaxAge(age) => {
+                let now = now_unix_ms();
+                (
+                    (now.saturating_sub(*age)..=now).contains(&record.ended_unix_ms),
+                    record.ended_unix_ms.to_string(),
+                )
+            }
             Test::NotBefore(at) => (
                 record.started_unix_ms >= *at,
                 record.started_unix_ms.to_string(),

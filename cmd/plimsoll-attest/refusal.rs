@@ -168,6 +168,10 @@ pub fn cure(fault: &Fault, keys: &[PublicKey]) -> String {
         Reason::NotACall(_) => {
             "A session's close is no call. verify checks whole sessions.".to_owned()
         }
+        Reason::Anchor(_) => {
+            "Take the anchor that was kept for this bundle, and the bundle as it was written."
+                .to_owned()
+        }
         Reason::Seal(_) => {
             "Nothing was written. This is not a record that can be signed.".to_owned()
         }

@@ -119,9 +119,9 @@ fn checked(console: &Console, matches: &ArgMatches) -> Result<(JsonObject, Vec<F
         .get_one::<i64>("line")
         .map_or(0, |line| line.unsigned_abs());
     let keys = keys::verifying(console, matches)?;
-    let mut inputs = Inputs::new(console);
+    let inputs = Inputs::new(console);
     let wanted = match matches.get_one::<PathBuf>("expect-request") {
-        Some(request) => Some(expect::request_digest_of(&mut inputs, request)?),
+        Some(request) => Some(expect::request_digest_of(&inputs, request)?),
         None => None,
     };
     let mut policies = Policies::read(matches);

@@ -102,9 +102,11 @@ impl RunFailure {
     pub fn class(&self) -> Class {
         match self {
             RunFailure::Artifacts(_) => Class::Io,
-            RunFailure::Bundle(AppendFault::Guard(_)) => Class::Anchor,
             RunFailure::Bundle(fault) => match fault.class() {
                 attestation::Class::Io => Class::Io,
+                attestation::Class::Anchor => Class::Anchor,
+                // A witness of another kind gave its own reason.
+                _ if matches!(fault, AppendFault::Guard(_)) => Class::Anchor,
                 _ => Class::Bundle,
             },
             RunFailure::Call(failure) => class_of_call(failure),

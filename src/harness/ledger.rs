@@ -73,25 +73,9 @@ impl<D: Disk> Ledger<D> {
         };
         let report = bundle::check(&self.disk, &self.path, key, options, witness)?;
         if report.is_none() {
-            self.can_be_made().map_err(AppendFault::Open)?;
+            can_be_made(&self.path).map_err(AppendFault::Open)?;
         }
         Ok(report)
-    }
-
-    /// Whether the folder takes a new file: code must not run when the place
-    /// for its record is known to be missing. Nothing is made yet.
-    fn can_be_made(&self) -> io::Result<()> {
-        if self.path.file_name().is_none() {
-            return Err(io::ErrorKind::IsADirectory.into());
-        }
-        let folder = match self.path.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
-            _ => Path::new("."),
-        };
-        if !folder.metadata()?.is_dir() {
-            return Err(io::ErrorKind::NotADirectory.into());
-        }
-        Ok(access(folder, Access::WRITE_OK | Access::EXEC_OK)?)
     }
 
     /// Checks again under the lock, also that what `before` found is still
@@ -124,6 +108,25 @@ impl<D: Disk> Ledger<D> {
         };
         bundle::append(&self.disk, &self.path, key, entries, options, witness)
     }
+}
+
+/// Whether a path's folder takes a new file: code must not run when the place
+/// for its record, or for an anchor, is known to be missing. Makes nothing.
+///
+/// # Errors
+/// As the system says.
+pub fn can_be_made(path: &Path) -> io::Result<()> {
+    if path.file_name().is_none() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    if !folder.metadata()?.is_dir() {
+        return Err(io::ErrorKind::NotADirectory.into());
+    }
+    Ok(access(folder, Access::WRITE_OK | Access::EXEC_OK)?)
 }
 
 /// What happens while the bundle's lock is waited for.

@@ -60,10 +60,10 @@ mod size_limit;
 
 pub use embedded::{Embedded, EmbeddedOptions, StartError, Stopped};
 pub use failure::{Class, RunFailure};
-pub use ledger::Ledger;
+pub use ledger::{Ledger, can_be_made};
 pub use plimsoll_keyfile::{KeyError, LoadedKey, Locations, default_key, files};
 pub use plimsoll_record::outcome;
 pub use request::{Prepared, RequestError, Shorthand, Source};
 pub use run::{Recorded, RunPlan, Target, run};
 pub use session::{SessionPlan, SessionReport, run_session};
-pub use witness::Witness;
+pub use witness::{Perhaps, Witness};

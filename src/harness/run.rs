@@ -178,7 +178,7 @@ fn record<D: Disk>(
         Err(error) => return Err(not_kept(checked, NotKept::Append(error))),
     };
     let saved = folder.map(|folder| folder.save(&checked.request, &checked.response));
-    if let Err(error) = witness.appended(&appended) {
+    if let Err(error) = witness.appended(&appended, plan.key) {
         return Err(not_kept(checked, NotKept::Anchor { appended, error }));
     }
     Ok(Recorded {

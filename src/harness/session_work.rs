@@ -209,7 +209,7 @@ impl<'w, 'p, D: Disk> Work<'w, 'p, D> {
         };
         match (plan.ledger).append(plan.key, &self.entries, before, wait, witness) {
             Ok(appended) => {
-                if let Err(error) = witness.appended(&appended) {
+                if let Err(error) = witness.appended(&appended, plan.key) {
                     self.report.problems.push(SessionProblem::Anchor(error));
                 }
                 self.report.appended = Some(appended);

@@ -64,6 +64,7 @@ RUN = {
     "key": path(),
     "bundle": path(default="plimsoll-runs.jsonl"),
     "shared-bundle": SWITCH,
+    "anchor": path(),
     "timeout": DURATION,
     "wait": DURATION,
     "floor": words("TIER", TIERS),
@@ -100,6 +101,13 @@ COMMANDS: dict[str, dict[str, Flag]] = {
         "expect-count": number(default="-1"),
         "expect-request": path(repeatable=True),
         **POLICY,
+        "anchor": path(),
+        "anchor-pub": path(repeatable=True),
+        "write-anchor": path(),
+        "key": path(),
+        "follow": SWITCH,
+        "for": DURATION,
+        "state": path(),
         "explain": SWITCH,
         "stats": SWITCH,
         **JSON,
@@ -149,9 +157,3 @@ COMMANDS: dict[str, dict[str, Flag]] = {
     "version": {**JSON, **SHARED},
 }
 """Every command but `daemon`, which has no flag but `--help`."""
-
-LATER = {
-    "run": {"anchor"},
-    "verify": {"anchor", "anchor-pub", "write-anchor", "follow", "for", "state"},
-}
-"""Flags of the contract that are no part of this release: their place is kept free."""

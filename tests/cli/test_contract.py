@@ -6,7 +6,7 @@ import re
 import shlex
 
 import pytest
-from cli_contract import COMMANDS, LATER, Flag
+from cli_contract import COMMANDS, Flag
 from cli_tool import TABLE, shrunk
 
 SECTIONS = re.compile(r"^(Usage|Arguments|Options|Exit codes|Environment|Examples|Commands):", re.M)
@@ -51,7 +51,6 @@ def test_flags_are_those_of_the_contract(cli, command):
     implemented = flags_of(help_of(cli, command)["Options"])
     stated: dict[str, Flag] = COMMANDS[command]
     assert implemented.keys() == stated.keys(), "a flag that the contract does not have, or the other way round"
-    assert not implemented.keys() & LATER.get(command, set())
     for name, flag in stated.items():
         found = implemented[name]
         assert found["value"] == flag.value, name

@@ -321,10 +321,12 @@ fn halted(halt: &Halt, form: &Form, selection: &Selection, embedded: bool) -> Fa
             failed,
             &Facts {
                 bundle: form.file.display().to_string(),
+                anchor: None,
                 key_id: selection.report().key_id.clone(),
                 key_created: false,
                 embedded,
             },
+            None,
         ),
         Halt::Changed { line } => Failure::new(
             Class::Line,

@@ -1,7 +1,10 @@
 //! Failures of a run: class, whether anything ran, and what to do.
 
+use std::path::Path;
+
 use plimsoll_attestation::{
     Fault, Reason,
+    anchor::AnchorFault,
     bundle::{AppendError, AppendFault, Cut},
     fault::SignatureReason,
 };
@@ -16,7 +19,7 @@ use plimsoll_record::check::RecordError;
 use plimsoll_wire::{Kind, Reason as NotDispatched};
 
 use super::Facts;
-use crate::refusal;
+use crate::{anchors, refusal};
 
 /// A text without the numbers of system errors, which say nothing to a reader.
 pub fn plain(text: &str) -> String {
@@ -47,7 +50,12 @@ pub fn environment(fact: &str) -> Failure {
 }
 
 /// A run that did not end in a kept record.
-pub fn of_run(failed: &RunFailure, facts: &Facts) -> Failure {
+pub fn of_run(failed: &RunFailure, facts: &Facts, anchored: Option<u64>) -> Failure {
+    if let (RunFailure::Bundle(AppendFault::Guard(error)), Some(anchor)) = (failed, &facts.anchor)
+        && let Some(failure) = of_anchor(error.as_ref(), anchor, facts)
+    {
+        return failure.adding("; nothing was run").ran(Ran::No);
+    }
     let class = class(failed.class());
     let fact = match failed {
         RunFailure::Bundle(AppendFault::Open(error)) => format!(
@@ -56,7 +64,8 @@ pub fn of_run(failed: &RunFailure, facts: &Facts) -> Failure {
         ),
         other => plain(&other.to_string()),
     };
-    let mut failure = Failure::new(class, fact, advice(failed, facts)).ran(ran(failed.ran()));
+    let mut failure =
+        Failure::new(class, fact, advice(failed, facts, anchored)).ran(ran(failed.ran()));
     if let Some(reason) = failed.reason() {
         failure = failure.reason(reason);
     }
@@ -194,7 +203,7 @@ fn ran(ran: ClientRan) -> Ran {
     }
 }
 
-fn advice(failed: &RunFailure, facts: &Facts) -> String {
+fn advice(failed: &RunFailure, facts: &Facts, anchored: Option<u64>) -> String {
     match failed {
         RunFailure::Bundle(AppendFault::Permissions { .. }) => format!(
             "Take them away with chmod 600 {}, or give --shared-bundle if others may read it.",
@@ -218,9 +227,7 @@ fn advice(failed: &RunFailure, facts: &Facts) -> String {
         RunFailure::Call(call) => call_advice(call, facts.embedded),
         RunFailure::NotKept { why, .. } => match why {
             NotKept::Append(error) => kept(error),
-            NotKept::Anchor { .. } => "The bundle is complete. Write the anchor again once its \
-                                       file can be written."
-                .to_owned(),
+            NotKept::Anchor { .. } => write_anchor(facts, anchored),
             NotKept::Sign(_) => "The exchange could not be signed, so nothing proves this run. \
                                  Please report it."
                 .to_owned(),
@@ -244,6 +251,67 @@ fn not_continued(fault: &Fault) -> String {
             refusal::cure(fault, &[])
         ),
     }
+}
+
+/// The refusal of an anchor, or why it could not be read.
+fn of_anchor(
+    error: &(dyn std::error::Error + 'static),
+    anchor: &Path,
+    facts: &Facts,
+) -> Option<Failure> {
+    let bundle = Path::new(&facts.bundle);
+    match error.downcast_ref::<Fault>() {
+        Some(fault) => Some(anchors::refused(anchor, bundle, fault)),
+        None => error
+            .downcast_ref::<AnchorFault>()
+            .map(|fault| anchors::failure(anchor, bundle, fault).exit(ExitCode::Usage)),
+    }
+}
+
+/// Whether an anchor can be kept at a place, before anything runs.
+///
+/// # Errors
+/// Class `io`, exit 2.
+pub fn anchor_place(anchor: &Path) -> Result<(), Failure> {
+    let refused = |what: String, advice: &str| {
+        Err(Failure::new(Class::Io, what, advice)
+            .file(anchor)
+            .ran(Ran::No))
+    };
+    if anchor.is_symlink() {
+        return refused(
+            "the anchor's path is a symbolic link".to_owned(),
+            "Name the file itself, or remove the link.",
+        );
+    }
+    match plimsoll_harness::can_be_made(anchor) {
+        Ok(()) => Ok(()),
+        Err(error) => refused(
+            format!(
+                "the anchor could not be written here: {}",
+                plain_words(&error)
+            ),
+            "Name a file in a directory that is there and can be written.",
+        ),
+    }
+}
+
+/// How to write an anchor that a run could not write; `anchored` is the line it
+/// names.
+pub fn write_anchor(facts: &Facts, anchored: Option<u64>) -> String {
+    let Some(anchor) = &facts.anchor else {
+        return "The bundle is complete.".to_owned();
+    };
+    let still = match anchored {
+        Some(line) => format!("The anchor still names line {line}"),
+        None => "No anchor was kept yet".to_owned(),
+    };
+    format!(
+        "The bundle is complete. {still}; write it with: plimsoll-attest verify --pub FILE \
+         --write-anchor {} {}",
+        anchor.display(),
+        facts.bundle
+    )
 }
 
 /// What became of a signed entry whose append failed.

@@ -43,6 +43,7 @@ pub struct Form {
     pub key: Option<PathBuf>,
     pub bundle: PathBuf,
     pub shared_bundle: bool,
+    pub anchor: Option<PathBuf>,
     pub timeout: Option<Duration>,
     pub wait: Option<Duration>,
     pub print: Print,
@@ -136,6 +137,11 @@ pub fn define(command: Command) -> Command {
         .arg(switch(
             "shared-bundle",
             "Append although group or others can read the bundle",
+        ))
+        .arg(path(
+            "anchor",
+            "FILE",
+            "Checked before the run and moved after it; made when there is none",
         ))
         .arg(duration(
             "timeout",
@@ -249,7 +255,7 @@ impl Form {
                 "Give one of them.",
             ));
         }
-        for flag in ["key", "bundle"] {
+        for flag in ["key", "bundle", "anchor"] {
             if one::<PathBuf>(matches, flag).is_some_and(|path| path.as_os_str() == "-") {
                 return Err(usage(
                     &format!("--{flag} does not take - (standard input)"),
@@ -263,6 +269,7 @@ impl Form {
             key: one(matches, "key"),
             bundle: one(matches, "bundle").unwrap_or_default(),
             shared_bundle: matches.get_flag("shared-bundle"),
+            anchor: one(matches, "anchor"),
             timeout: one(matches, "timeout"),
             wait: one(matches, "wait"),
             print: match matches.get_one::<String>("print").map(String::as_str) {

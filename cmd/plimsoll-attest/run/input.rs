@@ -119,7 +119,7 @@ pub fn read(
     rules: Rules,
     matches: &ArgMatches,
 ) -> Result<Input, Failure> {
-    let mut inputs = Inputs::new(console);
+    let inputs = Inputs::new(console);
     if form.source == Source::Request {
         let file: PathBuf = one(matches, "request").unwrap_or_default();
         let text = inputs.read(&file, Dash::Allowed, MAX_REQUEST_BYTES as u64)?;
@@ -138,9 +138,9 @@ pub fn read(
         .wait
         .unwrap_or_else(|| request::default_wait(form.timeout));
     if form.source == Source::Session {
-        return session_calls(&mut inputs, form, matches, floor, rules.software, wait);
+        return session_calls(&inputs, form, matches, floor, rules.software, wait);
     }
-    let source = source(&mut inputs, form, rules.selection, matches)?;
+    let source = source(&inputs, form, rules.selection, matches)?;
     let shorthand = Shorthand {
         source,
         floor,
@@ -161,7 +161,7 @@ pub fn read(
 }
 
 fn source(
-    inputs: &mut Inputs<'_>,
+    inputs: &Inputs<'_>,
     form: &Form,
     selection: Selection,
     matches: &ArgMatches,
@@ -184,7 +184,7 @@ fn source(
 }
 
 fn session_calls(
-    inputs: &mut Inputs<'_>,
+    inputs: &Inputs<'_>,
     form: &Form,
     matches: &ArgMatches,
     floor: Option<Tier>,

@@ -28,6 +28,9 @@ pub fn recorded(facts: &Facts, checked: &Checked, place: &Place) -> JsonObject {
     let mut object = exchange(checked, "yes", None);
     object.push("bundle", &facts.bundle);
     object.push("line", &place.line);
+    if let Some(anchor) = &facts.anchor {
+        object.push("anchor", &anchor.to_string_lossy());
+    }
     facts.ending(&mut object);
     object
 }

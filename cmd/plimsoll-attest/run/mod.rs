@@ -8,6 +8,7 @@ mod session;
 mod show;
 
 use clap::ArgMatches;
+use plimsoll_attestation::anchor::{AnchorFile, AnchorGuard, Kept};
 use plimsoll_client::CancelToken;
 use plimsoll_console::{
     Class, Console, Errors, ExitCode, Failure, JsonObject, Ran, Stream, escape,
@@ -16,9 +17,14 @@ use plimsoll_console::{
     progress::{Measure, Progress},
     signals::Interrupts,
 };
-use plimsoll_harness::{Ledger, LoadedKey, RunPlan, Stopped, Target, run::Phase};
+use plimsoll_harness::{Ledger, LoadedKey, Perhaps, RunPlan, Stopped, Target, run::Phase};
 
-use crate::{cli::Entry, signing};
+use crate::{
+    anchors::{self, DISK, Patience},
+    cli::Entry,
+    signing,
+    tidy::TidyDisk,
+};
 use input::{Input, Plan};
 
 pub const ENTRY: Entry = Entry {
@@ -127,6 +133,11 @@ fn prepared(console: &Console, matches: &ArgMatches, interrupts: &Interrupts) ->
         Ok(target) => target,
         Err(failure) => return stop(failure),
     };
+    if let Some(anchor) = &form.anchor
+        && let Err(failure) = failure::anchor_place(anchor)
+    {
+        return stop(failure);
+    }
     let runtime = match crate::runtime::start() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -138,9 +149,23 @@ fn prepared(console: &Console, matches: &ArgMatches, interrupts: &Interrupts) ->
     let cancel = CancelToken::new();
     let token = cancel.clone();
     interrupts.on_first(move |_| token.cancel());
+    let given_up = cancel.clone();
+    let patience = form
+        .anchor
+        .as_deref()
+        .map(|anchor| Patience::new(console, anchor, move || given_up.is_cancelled()));
+    let ask = |waited| match &patience {
+        Some(patience) => patience.ask(waited),
+        None => std::ops::ControlFlow::Continue(()),
+    };
+    let mut witness = Perhaps(form.anchor.as_ref().map(|anchor| {
+        let accepted = vec![key.key.public().clone()];
+        AnchorGuard::new(AnchorFile::new(&DISK, anchor, accepted).while_locked(&ask))
+    }));
     let ledger = Ledger::new(&form.bundle, form.shared_bundle);
     let facts = Facts {
         bundle: form.bundle.display().to_string(),
+        anchor: form.anchor.clone(),
         key_id: key.key.public().id().to_owned(),
         key_created: key.created.is_some(),
         embedded: matches!(target, Target::Embedded(_)),
@@ -160,17 +185,18 @@ fn prepared(console: &Console, matches: &ArgMatches, interrupts: &Interrupts) ->
                     cancel: Some(cancel),
                     on_phase: &on_phase,
                 },
-                &mut (),
+                &mut witness,
             ));
             // A name that is still being looked up must not be waited for.
             runtime.shutdown_background();
             drop(progress);
             warn_of_killed(console, report.embedded.as_ref());
+            tell_of_new(console, &witness);
             match report.result {
                 Ok(recorded) => show::recorded(console, &form, &facts, &recorded),
                 Err(failed) => {
                     let members = json::failed(&facts, &failed);
-                    let failure = failure::of_run(&failed, &facts);
+                    let failure = failure::of_run(&failed, &facts, witness_line(&witness));
                     console.finish(failure.exit_code(), Errors::One(&failure), members)
                 }
             }
@@ -178,20 +204,41 @@ fn prepared(console: &Console, matches: &ArgMatches, interrupts: &Interrupts) ->
         Input::Session(plan) => {
             let report = runtime.block_on(plimsoll_harness::run_session(
                 plan.with(target, &key.key, &ledger, cancel, &on_phase),
-                &mut (),
+                &mut witness,
             ));
             // A name that is still being looked up must not be waited for.
             runtime.shutdown_background();
             drop(progress);
             warn_of_killed(console, report.embedded.as_ref());
-            session::concluded(console, &form, &facts, &report)
+            tell_of_new(console, &witness);
+            session::concluded(console, &form, &facts, &report, witness_line(&witness))
         }
+    }
+}
+
+type Anchor<'a> = Perhaps<AnchorGuard<'a, TidyDisk>>;
+
+/// The line that the anchor named when the bundle was read.
+fn witness_line(witness: &Anchor<'_>) -> Option<u64> {
+    witness.0.as_ref().and_then(AnchorGuard::line)
+}
+
+/// Says so when an anchor was made that was not there.
+fn tell_of_new(console: &Console, witness: &Anchor<'_>) {
+    if let Some(guard) = &witness.0
+        && guard.kept() == Some(Kept::Created)
+    {
+        console.note(&format!(
+            "no anchor was kept yet; {} was made. Keep it where the bundle's writer cannot reach.",
+            anchors::name(guard.path())
+        ));
     }
 }
 
 /// What every outcome of a run states about itself.
 pub struct Facts {
     pub bundle: String,
+    pub anchor: Option<std::path::PathBuf>,
     pub key_id: String,
     pub key_created: bool,
     pub embedded: bool,

@@ -38,6 +38,7 @@ pub fn concluded(
     form: &Form,
     facts: &Facts,
     report: &SessionReport,
+    anchored: Option<u64>,
 ) -> ExitCode {
     let calls = shown_calls(report);
     if let Some(opened) = &report.opened {
@@ -72,7 +73,7 @@ pub fn concluded(
             show::QUALIFIED
         ));
     }
-    let mut failures = failures(report, facts);
+    let mut failures = failures(report, facts, anchored);
     if failures.is_empty() && form.require_success && calls.iter().any(|call| !call.success) {
         failures.push(failure::not_success(None, "a call of the session was none"));
     }
@@ -124,13 +125,13 @@ fn shown_calls(report: &SessionReport) -> Vec<ShownCall<'_>> {
         .collect()
 }
 
-fn failures(report: &SessionReport, facts: &Facts) -> Vec<Failure> {
+fn failures(report: &SessionReport, facts: &Facts, anchored: Option<u64>) -> Vec<Failure> {
     let ran_calls = report.calls.len();
     let mut failures: Vec<Failure> = report
         .problems
         .iter()
         .map(|problem| match problem {
-            SessionProblem::Before(failed) => failure::of_run(failed, facts),
+            SessionProblem::Before(failed) => failure::of_run(failed, facts, anchored),
             SessionProblem::Open(call) => failure::of_call(call, facts.embedded),
             SessionProblem::Call {
                 number,
@@ -168,7 +169,7 @@ fn failures(report: &SessionReport, facts: &Facts) -> Vec<Failure> {
             SessionProblem::Anchor(error) => not_kept(
                 "anchor",
                 &format!("the session is recorded; the anchor was not written: {error}"),
-                "Write the anchor again once its file can be written.",
+                &failure::write_anchor(facts, anchored),
             ),
         })
         .collect();
@@ -212,6 +213,17 @@ fn object(facts: &Facts, report: &SessionReport, calls: &[ShownCall<'_>]) -> Jso
     object.push("bundle", &facts.bundle);
     if let Some(line) = report.appended.as_ref().and_then(|a| a.lines.first()) {
         object.push("line", line);
+    }
+    let kept = !report
+        .problems
+        .iter()
+        .any(|problem| matches!(problem, SessionProblem::Anchor(_)));
+    if let Some(anchor) = facts
+        .anchor
+        .as_ref()
+        .filter(|_| kept && report.appended.is_some())
+    {
+        object.push("anchor", &anchor.to_string_lossy());
     }
     if let Some(left) = &report.left {
         object.push("unsealed", &left.to_string_lossy());

@@ -114,13 +114,13 @@ fn statement(
     matches: &ArgMatches,
     form: &Form,
 ) -> Result<OwnStatement, Failure> {
-    let mut inputs = Inputs::new(console);
+    let inputs = Inputs::new(console);
     match &form.what {
         What::Whole {
             file,
             canonical: wanted,
         } => {
-            let bytes = read(&mut inputs, file)?;
+            let bytes = read(&inputs, file)?;
             let whole = |bytes| {
                 OwnStatement::from_payload(bytes).map_err(|fault| input_failure(&fault).file(file))
             };
@@ -136,7 +136,7 @@ fn statement(
             subjects,
             predicate,
         } => {
-            let predicate = predicate_of(&mut inputs, predicate.as_ref())?;
+            let predicate = predicate_of(&inputs, predicate.as_ref())?;
             parts::built(predicate_type, subjects, predicate.as_ref())
         }
         What::About {
@@ -145,7 +145,7 @@ fn statement(
             runs,
             predicate,
         } => {
-            let predicate = predicate_of(&mut inputs, predicate.as_ref())?;
+            let predicate = predicate_of(&inputs, predicate.as_ref())?;
             // A type or predicate that is refused costs no verification.
             let stand_in = parts::Subject::read(&format!("-={}", "0".repeat(64)));
             parts::built(predicate_type, stand_in.as_slice(), predicate.as_ref())?;
@@ -157,7 +157,7 @@ fn statement(
 }
 
 fn predicate_of(
-    inputs: &mut Inputs<'_>,
+    inputs: &Inputs<'_>,
     file: Option<&PathBuf>,
 ) -> Result<Option<(PathBuf, Vec<u8>)>, Failure> {
     match file {
@@ -168,7 +168,7 @@ fn predicate_of(
 
 /// Reads one byte more than a statement may have: its size is its own rule, not
 /// that of a file.
-fn read(inputs: &mut Inputs<'_>, file: &Path) -> Result<Vec<u8>, Failure> {
+fn read(inputs: &Inputs<'_>, file: &Path) -> Result<Vec<u8>, Failure> {
     let mut input = inputs.open(file, Dash::Allowed)?;
     let mut bytes = Vec::new();
     let most = MAX_PAYLOAD_BYTES as u64 + 1;

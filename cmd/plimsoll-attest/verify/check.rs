@@ -1,24 +1,33 @@
 //! One bundle against everything that was asked of it.
 
 use std::{
+    fs::File,
     io::BufReader,
     path::{Path, PathBuf},
 };
 
 use plimsoll_attestation::{
     Fault, PublicKey, Reason,
-    bundle::{self, Call, Report, SeenLine, Visitor},
+    bundle::{
+        Call, Report, SeenLine, Verification, VerifyOptions, Visitor,
+        state::{State, verify_from},
+    },
     statement::SessionClose,
 };
 use plimsoll_console::{
-    Console, Failure,
+    Class, Console, Failure,
     files::{Dash, Input, Inputs},
     progress::{Measure, Progress},
 };
 
+use super::{
+    anchor::{Anchors, Outcome},
+    follow::Feed,
+    state::StateFile,
+};
 use crate::{
     expect::Expectations,
-    explain::{Explain, Explained},
+    explain::{Explain, Explained, Grounds},
     policy::Policies,
     refusal,
 };
@@ -32,6 +41,13 @@ pub struct Asked {
     pub explain: Option<Explain>,
 }
 
+impl Asked {
+    /// Whether every record must be seen, so that a state stands for nothing.
+    fn needs_every_record(&self) -> bool {
+        self.expectations.speak_of_one() || !self.policies.is_empty() || self.explain.is_some()
+    }
+}
+
 /// What came of one bundle.
 pub struct Verdict {
     pub file: PathBuf,
@@ -42,57 +58,70 @@ pub struct Verdict {
     pub missing: Vec<String>,
     pub unexpected: Vec<String>,
     pub policies: Policies,
+    pub anchor: Outcome,
+    /// Lines that an earlier verification stood for; `None` without a state.
+    pub earlier: Option<u64>,
     pub failures: Vec<Failure>,
+    /// Whether the success line was printed as the bundle was followed.
+    pub announced: bool,
+    empty: bool,
     explain: Option<Explain>,
-    /// The key asked for, to be named when the evidence was refused.
-    key_id: String,
+    grounds: Grounds,
 }
 
 impl Verdict {
+    pub fn new(file: &Path, asked: &Asked) -> Self {
+        Verdict {
+            file: file.to_owned(),
+            report: Report::default(),
+            expected: if asked.expectations.speak_of_one() {
+                "failed"
+            } else {
+                "not_asked"
+            },
+            missing: Vec::new(),
+            unexpected: Vec::new(),
+            policies: Policies::default(),
+            anchor: Outcome::default(),
+            earlier: None,
+            failures: Vec::new(),
+            announced: false,
+            empty: false,
+            explain: None,
+            grounds: Grounds::default(),
+        }
+    }
+
     /// Whether the evidence itself was good.
     pub fn is_whole(&self) -> bool {
         self.report.lines > 0
     }
 
-    /// Whether the evidence is good and what was expected is there.
+    /// Whether the evidence is good, nothing of it is known to be missing and
+    /// what was expected is there.
     pub fn is_verified(&self) -> bool {
-        self.is_whole() && self.expected != "failed"
+        self.is_whole() && !self.empty && self.expected != "failed" && !self.anchor.is_failed()
     }
 
     /// What is established, as text and as members; `None` when not asked.
     pub fn explained(&self) -> Option<(String, Explained)> {
         let explain = self.explain.as_ref()?;
-        let key_id = if self.is_whole() {
-            &self.report.key_id
-        } else {
-            &self.key_id
-        };
-        let explained = explain.explained(key_id, self.is_whole(), self.expected == "met");
+        let explained = explain.explained(&self.grounds);
         Some((explained.to_text(explain), explained))
     }
 }
 
 /// Verifies a bundle and judges what was asked, in that order: evidence,
-/// emptiness, expectations, policy.
-pub fn one(console: &Console, inputs: &mut Inputs<'_>, file: &Path, asked: Asked) -> Verdict {
-    let mut verdict = Verdict {
-        file: file.to_owned(),
-        report: Report::default(),
-        expected: "not_asked",
-        missing: Vec::new(),
-        unexpected: Vec::new(),
-        policies: Policies::default(),
-        failures: Vec::new(),
-        explain: None,
-        key_id: asked
-            .keys
-            .first()
-            .map(|key| key.id().to_owned())
-            .unwrap_or_default(),
-    };
-    if asked.expectations.speak_of_one() {
-        verdict.expected = "failed";
-    }
+/// emptiness, expectations, policy, anchors.
+pub fn one(
+    console: &Console,
+    inputs: &Inputs<'_>,
+    file: &Path,
+    asked: Asked,
+    anchors: &mut Anchors,
+    state: Option<&StateFile>,
+) -> Verdict {
+    let mut verdict = Verdict::new(file, &asked);
     let input = match inputs.open(file, Dash::Allowed) {
         Ok(input) => input,
         Err(failure) => {
@@ -100,60 +129,201 @@ pub fn one(console: &Console, inputs: &mut Inputs<'_>, file: &Path, asked: Asked
             return verdict;
         }
     };
-    let mut pass = Pass {
-        progress: console.progress(Measure::Bytes(input.size())),
-        expectations: asked.expectations,
-        policies: asked.policies,
-        explain: asked.explain,
-    };
-    let checked = checked(input, &asked.keys, &mut pass);
-    drop(pass.progress);
-    verdict.explain = pass.explain;
-    match checked {
-        Ok(report) => {
-            verdict.report = report;
-            match pass.expectations.met(&verdict.report) {
-                Ok(()) if pass.expectations.speak_of_one() => verdict.expected = "met",
-                Ok(()) => {}
-                Err(unmet) => {
-                    verdict.missing = unmet.missing().to_vec();
-                    verdict.unexpected = unmet.unexpected().to_vec();
-                    verdict.failures.push(unmet.failure(file));
-                }
-            }
-            verdict.failures.extend(pass.policies.failures(file));
-            verdict.policies = pass.policies;
+    if state.is_some() && input.size().is_none() {
+        // A pipe is read once, so nothing of it can be read again next time.
+        verdict.failures.push(
+            Failure::new(
+                Class::Io,
+                "is not a regular file, which a state goes with",
+                "Name the bundle's file, or leave --state out.",
+            )
+            .file(file),
+        );
+        return verdict;
+    }
+    anchors.begin();
+    let keys = asked.keys.clone();
+    let progress = console.progress(Measure::Bytes(input.size()));
+    let mut pass = Pass::new(asked, anchors, Watcher::Progress(progress));
+    let (checked, save) = match (state, input.file()) {
+        (Some(state), Some(source)) => {
+            let resumed = pass.resume(console, source, &keys, state);
+            verdict.earlier = Some(resumed.earlier);
+            (resumed.checked, Some((state, resumed.next)))
         }
-        Err(fault) => verdict
-            .failures
-            .push(refusal::failure(file, &fault, &asked.keys)),
+        _ => (pass.read(input, &keys), None),
+    };
+    pass.conclude(console, &mut verdict, checked, &keys);
+    if let Some((state, Some(next))) = save
+        && verdict.failures.is_empty()
+        && let Err(failure) = state.save(&next)
+    {
+        verdict.failures.push(failure);
     }
     verdict
 }
 
-fn checked(input: Input, keys: &[PublicKey], pass: &mut Pass) -> Result<Report, Fault> {
-    let source = BufReader::with_capacity(1 << 16, input);
-    let report = bundle::verify(source, keys, pass)?;
-    if report.records == 0 && !pass.expectations.allow_empty() {
-        return Err(Fault::new(Reason::Empty));
-    }
-    Ok(report)
+/// What came of a pass that a state shortened.
+struct Resumed {
+    checked: Checked,
+    /// Lines that the state stood for.
+    earlier: u64,
+    /// The state to keep.
+    next: Option<State>,
+}
+
+/// The end of a pass: the report, or the fault that refused the bundle.
+pub struct Checked {
+    pub result: Result<Report, Fault>,
+    /// ID of the key under which lines verified; empty when none did.
+    pub key_id: String,
+}
+
+/// Where a pass shows that it goes on.
+pub enum Watcher<'c> {
+    Progress(Progress),
+    Feed(Feed<'c>),
 }
 
 /// Everything that looks on while a bundle is verified.
-struct Pass {
-    progress: Progress,
+pub struct Pass<'p> {
+    watcher: Watcher<'p>,
     expectations: Expectations,
     policies: Policies,
     explain: Option<Explain>,
+    every_record: bool,
+    anchors: &'p mut Anchors,
 }
 
-impl Visitor for Pass {
+impl<'p> Pass<'p> {
+    pub fn new(asked: Asked, anchors: &'p mut Anchors, watcher: Watcher<'p>) -> Self {
+        Pass {
+            every_record: asked.needs_every_record(),
+            watcher,
+            expectations: asked.expectations,
+            policies: asked.policies,
+            explain: asked.explain,
+            anchors,
+        }
+    }
+
+    fn read(&mut self, input: Input, keys: &[PublicKey]) -> Checked {
+        let source = BufReader::with_capacity(1 << 16, input);
+        let mut verification = Verification::new(keys);
+        let read = verification.read(source, self);
+        let key_id = verification.report().key_id.clone();
+        let result = read.and_then(|()| verification.finish());
+        Checked { result, key_id }
+    }
+
+    /// Verifies from where a state ends, when it may stand for anything.
+    fn resume(
+        &mut self,
+        console: &Console,
+        source: &File,
+        keys: &[PublicKey],
+        file: &StateFile,
+    ) -> Resumed {
+        let wanted = self.anchors.line_wanted();
+        let state = if self.every_record || wanted.is_err() {
+            console
+                .note("every record is needed for what was asked, so the whole bundle is verified");
+            None
+        } else {
+            file.load(console)
+        };
+        let show = wanted.unwrap_or_default();
+        let done = verify_from(source, keys, state, show, VerifyOptions::default(), self);
+        if let Some(note) = done.note {
+            file.not_used(console, note);
+        }
+        let (result, next) = match done.verdict {
+            Ok((report, next)) => (Ok(report), Some(next)),
+            Err(fault) => (Err(fault), None),
+        };
+        Resumed {
+            checked: Checked {
+                result,
+                key_id: done.key_id,
+            },
+            earlier: done.earlier,
+            next,
+        }
+    }
+
+    /// Judges everything that was asked and closes the pass.
+    pub fn conclude(
+        self,
+        console: &Console,
+        verdict: &mut Verdict,
+        checked: Checked,
+        keys: &[PublicKey],
+    ) {
+        let Pass {
+            watcher,
+            expectations,
+            policies,
+            explain,
+            anchors,
+            ..
+        } = self;
+        drop(watcher);
+        let file = verdict.file.clone();
+        verdict.explain = explain;
+        verdict.grounds.key_id = checked.key_id;
+        let report = match checked.result {
+            Ok(report) => report,
+            Err(fault) => {
+                verdict.failures.push(refusal::failure(&file, &fault, keys));
+                return;
+            }
+        };
+        verdict.grounds.whole = true;
+        let failures = &mut verdict.failures;
+        if report.records == 0 && !expectations.allow_empty() {
+            verdict.empty = true;
+            failures.push(refusal::failure(&file, &Fault::new(Reason::Empty), keys));
+        } else {
+            match expectations.met(&report) {
+                Ok(()) => {
+                    if expectations.speak_of_one() {
+                        verdict.expected = "met";
+                    }
+                    verdict.grounds.list = expectations.has_list();
+                    verdict.grounds.count = expectations.has_count();
+                    verdict.grounds.requests = expectations.has_requests();
+                }
+                Err(unmet) => {
+                    verdict.missing = unmet.missing().to_vec();
+                    verdict.unexpected = unmet.unexpected().to_vec();
+                    failures.push(unmet.failure(&file));
+                }
+            }
+        }
+        failures.extend(policies.failures(&file));
+        // A cut file must not hide behind another complaint.
+        failures.extend(anchors.judge(&file, &report));
+        if failures.is_empty()
+            && let Err(failure) = anchors.keep(console, &file, &report)
+        {
+            failures.push(failure);
+        }
+        verdict.anchor = anchors.outcome();
+        verdict.grounds.anchor = verdict.anchor.met().cloned();
+        verdict.policies = policies;
+        verdict.report = report;
+    }
+}
+
+impl Visitor for Pass<'_> {
     fn call(&mut self, call: &Call<'_>) {
         self.expectations.call(call);
         self.policies.call(call);
         if let Some(explain) = &mut self.explain {
             explain.call(call);
+        }
+        if let Watcher::Feed(feed) = &mut self.watcher {
+            feed.call(call, &self.policies);
         }
     }
 
@@ -161,10 +331,16 @@ impl Visitor for Pass {
         if let Some(explain) = &mut self.explain {
             explain.close(line, close);
         }
+        if let Watcher::Feed(feed) = &mut self.watcher {
+            feed.close(line, close);
+        }
     }
 
     fn line(&mut self, line: &SeenLine) {
-        self.progress.advance(line.length + 1);
+        if let Watcher::Progress(progress) = &self.watcher {
+            progress.advance(line.length + 1);
+        }
+        self.anchors.line(line);
         if let Some(explain) = &mut self.explain {
             explain.line(line);
         }

@@ -1,34 +1,36 @@
 //! `verify`: whole bundles, offline.
 
+mod anchor;
 mod check;
+mod flags;
+mod follow;
 mod shown;
+mod state;
 
 use std::path::PathBuf;
 
-use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use clap::ArgMatches;
 use plimsoll_console::{
-    Console, Errors, ExitCode, Failure, JsonObject, Stream, args, escape,
-    files::Inputs,
+    Class, Console, Errors, ExitCode, Failure, JsonObject, Stream, escape,
+    files::{Inputs, plain_words},
     help::Sections,
-    output::{self, Stop},
-    values,
+    output::Stop,
+    signals::Interrupts,
 };
 
-use crate::{
-    cli::{self, Entry},
-    expect::{self, Expectations},
-    explain::Explain,
-    keys,
-    policy::{self, Policies},
-};
-use check::Asked;
+use crate::{cli::Entry, expect::Expectations, explain::Explain, keys, policy::Policies};
+use anchor::Anchors;
+pub use anchor::Met;
+use check::{Asked, Verdict};
+use flags::Form;
 use shown::Shown;
 pub use shown::success_line;
+use state::StateFile;
 
 pub const ENTRY: Entry = Entry {
     name: "verify",
     stream: Stream::Verdict,
-    define,
+    define: flags::define,
     sections: Sections {
         exit_codes: &[
             (
@@ -48,10 +50,20 @@ pub const ENTRY: Entry = Entry {
                 "the evidence is good and a policy is not met",
             ),
         ],
-        environment: &[(
-            "XDG_CONFIG_HOME, HOME",
-            "where the default key lies, for --own",
-        )],
+        environment: &[
+            (
+                "XDG_CONFIG_HOME, HOME",
+                "where the default key lies, for --own and --write-anchor",
+            ),
+            (
+                "PLIMSOLL_ATTEST_KEY",
+                "the signing key's PEM text, used by --write-anchor when --key is absent",
+            ),
+            (
+                "XDG_STATE_HOME, HOME",
+                "where the key of --state lies; it is made on first use",
+            ),
+        ],
         examples: &[
             (
                 "verify --pub ci.pub plimsoll-runs.jsonl",
@@ -66,6 +78,14 @@ pub const ENTRY: Entry = Entry {
                 "and did every call succeed behind a kernel boundary or better?",
             ),
             (
+                "verify --pub ci.pub --anchor runs.anchor --write-anchor runs.anchor --key mine.key runs.jsonl",
+                "was nothing cut off since the anchor was kept? and move it forward",
+            ),
+            (
+                "verify --pub ci.pub --follow --for 10m runs.jsonl",
+                "check each call of a bundle that is still being written as it comes",
+            ),
+            (
                 "verify --pub a.pub --pub b.pub --json one.jsonl two.jsonl",
                 "several bundles, each signed by one of two keys, for a script",
             ),
@@ -74,127 +94,117 @@ pub const ENTRY: Entry = Entry {
     run,
 };
 
-fn define(command: Command) -> Command {
-    command
-        .about("Verifies whole bundles offline")
-        .args(keys::verifying_flags())
-        .arg(
-            Arg::new("allow-empty")
-                .long("allow-empty")
-                .action(ArgAction::SetTrue)
-                .help("Accept a bundle that holds no call"),
-        )
-        .arg(
-            Arg::new("expect")
-                .long("expect")
-                .value_name("FILE")
-                .value_parser(value_parser!(PathBuf))
-                .help("The calls are exactly these: one request digest a line, labels allowed"),
-        )
-        .arg(
-            Arg::new("expect-count")
-                .long("expect-count")
-                .value_name("N")
-                .default_value("-1")
-                .value_parser(values::number(-1..=i64::MAX))
-                .help("The number of calls; -1 does not ask"),
-        )
-        .arg(
-            Arg::new("expect-request")
-                .long("expect-request")
-                .value_name("FILE")
-                .action(ArgAction::Append)
-                .value_parser(value_parser!(PathBuf))
-                .help("Some call is this RunRequest, as proto3 JSON; repeatable"),
-        )
-        .args(policy::flags())
-        .arg(
-            Arg::new("explain")
-                .long("explain")
-                .action(ArgAction::SetTrue)
-                .help("Say what is established, by which key and which bytes, and what is not"),
-        )
-        .arg(
-            Arg::new("stats")
-                .long("stats")
-                .action(ArgAction::SetTrue)
-                .help("Say how long it took, on standard error"),
-        )
-        .arg(
-            Arg::new("bundle")
-                .value_name("BUNDLE")
-                .required(true)
-                .num_args(1..)
-                .value_parser(value_parser!(PathBuf))
-                .help("The bundles; - is standard input"),
-        )
-        .args(output::shared_flags())
+fn run(console: &Console, matches: &ArgMatches) -> ExitCode {
+    let inputs = Inputs::new(console);
+    match prepared(console, &inputs, matches) {
+        Ok(prepared) => prepared.run(console, &inputs),
+        Err(failure) => console.conclude(Err(Stop::Failed(failure))),
+    }
 }
 
-fn run(console: &Console, matches: &ArgMatches) -> ExitCode {
-    let bundles: Vec<PathBuf> = matches
-        .get_many::<PathBuf>("bundle")
-        .unwrap_or_default()
-        .cloned()
-        .collect();
-    let mut inputs = Inputs::new(console);
-    let prepared = keys::verifying(console, matches).and_then(|keys| {
-        let dashes = bundles
-            .iter()
-            .filter(|path| path.as_os_str() == "-")
-            .count();
-        if dashes + expect::dashes(matches) > 1 {
-            return Err(args::rule(
-                &cli::definition(),
-                &["verify"],
-                "standard input is named more than once",
-                "It can be read once: name a file for the others.",
-            ));
-        }
-        let expectations = Expectations::read(&mut inputs, matches)?;
-        if bundles.len() > 1 && expectations.speak_of_one() {
-            return Err(args::rule(
-                &cli::definition(),
-                &["verify"],
-                "--expect, --expect-count and --expect-request speak of one bundle",
-                "Verify that bundle alone.",
-            ));
-        }
-        Ok(Asked {
+/// A command line whose flags, keys and lists are read.
+struct Prepared {
+    form: Form,
+    asked: Asked,
+    anchors: Anchors,
+    state: Option<StateFile>,
+    interrupts: Option<Interrupts>,
+}
+
+fn prepared(
+    console: &Console,
+    inputs: &Inputs<'_>,
+    matches: &ArgMatches,
+) -> Result<Prepared, Failure> {
+    let form = Form::of(matches)?;
+    let keys = keys::verifying(console, matches)?;
+    let anchors = Anchors::read(console, &form, &keys)?;
+    // What is being written when a signal comes is removed.
+    let interrupts = if form.follow || form.write_anchor.is_some() || form.state.is_some() {
+        Some(Interrupts::install().map_err(|error| {
+            Failure::new(
+                Class::Io,
+                format!("signals cannot be handled: {}", plain_words(&error)),
+                "Run it again once the machine allows it.",
+            )
+        })?)
+    } else {
+        None
+    };
+    let state = form.state.as_deref().map(StateFile::at).transpose()?;
+    Ok(Prepared {
+        asked: Asked {
             keys,
-            expectations,
+            expectations: Expectations::read(inputs, matches)?,
             policies: Policies::read(matches),
             explain: matches.get_flag("explain").then(Explain::default),
-        })
-    });
-    let asked = match prepared {
-        Ok(asked) => asked,
-        Err(failure) => return console.conclude(Err(Stop::Failed(failure))),
-    };
-    let stats = matches.get_flag("stats").then(shown::Clock::start);
-    let several = bundles.len() > 1;
-    let mut verdicts = Vec::new();
-    for file in &bundles {
-        let verdict = check::one(console, &mut inputs, file, asked.clone());
-        let prefix = if several {
-            format!("{}: ", escape::path(file))
-        } else {
-            String::new()
-        };
-        for line in shown::lines(&verdict) {
-            let _ = console.print(&format!("{prefix}{line}\n"));
+        },
+        form,
+        anchors,
+        state,
+        interrupts,
+    })
+}
+
+impl Prepared {
+    fn run(mut self, console: &Console, inputs: &Inputs<'_>) -> ExitCode {
+        let bundles = std::mem::take(&mut self.form.bundles);
+        let stats = self.form.stats.then(shown::Clock::start);
+        let several = bundles.len() > 1;
+        let mut verdicts = Vec::new();
+        for file in &bundles {
+            let verdict = self.verdict(console, inputs, file);
+            let prefix = if several {
+                format!("{}: ", escape::path(file))
+            } else {
+                String::new()
+            };
+            for line in shown::lines(&verdict) {
+                let _ = console.print(&format!("{prefix}{line}\n"));
+            }
+            if several {
+                verdict
+                    .failures
+                    .iter()
+                    .for_each(|failure| console.show(failure));
+            }
+            verdicts.push(verdict);
         }
-        if several {
-            verdict
-                .failures
-                .iter()
-                .for_each(|failure| console.show(failure));
+        let code = concluded(console, &verdicts, stats);
+        match self.interrupts {
+            Some(interrupts) => interrupts.end(code),
+            None => code,
         }
-        verdicts.push(verdict);
     }
+
+    fn verdict(&mut self, console: &Console, inputs: &Inputs<'_>, file: &PathBuf) -> Verdict {
+        let asked = self.asked.clone();
+        match &self.interrupts {
+            Some(interrupts) if self.form.follow => follow::one(
+                console,
+                file,
+                asked,
+                &mut self.anchors,
+                self.form.follow_for,
+                interrupts,
+            ),
+            _ => check::one(
+                console,
+                inputs,
+                file,
+                asked,
+                &mut self.anchors,
+                self.state.as_ref(),
+            ),
+        }
+    }
+}
+
+fn concluded(console: &Console, verdicts: &[Verdict], stats: Option<shown::Clock>) -> ExitCode {
+    let several = verdicts.len() > 1;
     let mut members = JsonObject::new();
     if let Some(clock) = stats {
-        let stats = clock.stop(&verdicts);
+        let stats = clock.stop(verdicts);
         if !console.options().json {
             console.note(&stats.to_text());
         }
@@ -209,10 +219,7 @@ fn run(console: &Console, matches: &ArgMatches) -> ExitCode {
         "bundles",
         &verdicts.iter().map(Shown::from).collect::<Vec<_>>(),
     );
-    let explained: Vec<_> = verdicts
-        .iter()
-        .filter_map(check::Verdict::explained)
-        .collect();
+    let explained: Vec<_> = verdicts.iter().filter_map(Verdict::explained).collect();
     for (text, _) in &explained {
         let _ = console.print(text);
     }

@@ -17,10 +17,17 @@ pub fn lines(verdict: &Verdict) -> Vec<String> {
     if !verdict.is_verified() {
         return Vec::new();
     }
-    let mut lines = vec![success_line(&verdict.report)];
+    let mut lines = Vec::new();
+    if !verdict.announced {
+        lines.push(success_line(&verdict.report));
+    }
+    if let Some(earlier) = verdict.earlier.filter(|&lines| lines > 0) {
+        lines.push(format!("lines 1 to {earlier} verified earlier, unchanged"));
+    }
     if verdict.report.records > 0 {
         lines.extend(verdict.policies.met_lines());
     }
+    lines.extend(verdict.anchor.lines());
     lines
 }
 
@@ -139,6 +146,9 @@ pub struct Shown<'a> {
     missing: &'a [String],
     #[serde(skip_serializing_if = "<[String]>::is_empty")]
     unexpected: &'a [String],
+    anchor: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verified_earlier: Option<u64>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     policy: Vec<policy::Verdict>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -177,6 +187,8 @@ impl<'a> From<&'a Verdict> for Shown<'a> {
             expected: verdict.expected,
             missing: &verdict.missing,
             unexpected: &verdict.unexpected,
+            anchor: verdict.anchor.word(),
+            verified_earlier: verdict.earlier.filter(|_| whole),
             policy: if whole {
                 verdict.policies.verdicts()
             } else {

@@ -1,8 +1,11 @@
 //! The anchor as a file: read, and moved forward under its own lock.
 
 use std::{
+    fmt,
     io::{self, Read as _},
+    ops::ControlFlow,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use super::{
@@ -23,6 +26,9 @@ use crate::{
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AnchorFault {
+    /// The wait for the anchor's lock was given up: its caller was asked to end.
+    #[error("the wait for the anchor's lock was given up")]
+    GivenUp,
     /// The path is a symbolic link, which is not written through.
     #[error("the anchor's path is a symbolic link")]
     Link,
@@ -61,6 +67,7 @@ impl AnchorFault {
     #[must_use]
     pub fn reason(&self) -> &'static str {
         match self {
+            AnchorFault::GivenUp => "given_up",
             AnchorFault::Link => "link",
             AnchorFault::Locked => "locked",
             AnchorFault::Moved => "moved",
@@ -93,11 +100,19 @@ pub enum Kept {
 }
 
 /// Where an anchor lies and who may have signed it.
-#[derive(Debug)]
 pub struct AnchorFile<'d, D> {
     disk: &'d D,
     path: PathBuf,
     accepted: Vec<PublicKey>,
+    while_locked: Option<&'d dyn Fn(Duration) -> ControlFlow<()>>,
+}
+
+impl<D> fmt::Debug for AnchorFile<'_, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AnchorFile")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
+    }
 }
 
 impl<'d, D: Disk> AnchorFile<'d, D> {
@@ -107,7 +122,16 @@ impl<'d, D: Disk> AnchorFile<'d, D> {
             disk,
             path: path.into(),
             accepted,
+            while_locked: None,
         }
+    }
+
+    /// Is asked each time before the lock is waited for again, with the time
+    /// waited so far; a break gives the anchor up. It must not block.
+    #[must_use]
+    pub fn while_locked(mut self, ask: &'d dyn Fn(Duration) -> ControlFlow<()>) -> Self {
+        self.while_locked = Some(ask);
+        self
     }
 
     /// Where it lies.
@@ -201,10 +225,14 @@ impl<'d, D: Disk> AnchorFile<'d, D> {
         }
         let opened = self.disk.open_to_append(&path);
         let (file, _) = opened.map_err(AnchorFault::Open)?;
-        let end = self.disk.instant() + LOCK_WAIT;
+        let start = self.disk.instant();
         while !file.try_lock().map_err(AnchorFault::Open)? {
-            if self.disk.instant() >= end {
+            let waited = self.disk.instant().saturating_duration_since(start);
+            if waited >= LOCK_WAIT {
                 return Err(AnchorFault::Locked);
+            }
+            if self.while_locked.is_some_and(|ask| ask(waited).is_break()) {
+                return Err(AnchorFault::GivenUp);
             }
             self.disk.wait(LOCK_POLL);
         }

@@ -1,6 +1,6 @@
 //! An anchor that is asked before each append and moved after it.
 
-use std::error::Error;
+use std::{error::Error, path::Path};
 
 use super::{AnchorCheck, AnchorFault, AnchorFile, Kept, Reach};
 use crate::{
@@ -20,6 +20,7 @@ pub struct AnchorGuard<'d, D> {
     check: AnchorCheck,
     /// Why the anchor could not be read in this pass.
     unread: Option<AnchorFault>,
+    kept: Option<Kept>,
 }
 
 impl<'d, D: Disk> AnchorGuard<'d, D> {
@@ -30,7 +31,28 @@ impl<'d, D: Disk> AnchorGuard<'d, D> {
             file,
             check: AnchorCheck::default(),
             unread: None,
+            kept: None,
         }
+    }
+
+    /// Where the anchor lies.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    /// What became of the anchor after the last append; `None` before it and
+    /// when it could not be kept.
+    #[must_use]
+    pub fn kept(&self) -> Option<Kept> {
+        self.kept
+    }
+
+    /// The line that the anchor named when the bundle was last read; `None`
+    /// when there was none.
+    #[must_use]
+    pub fn line(&self) -> Option<u64> {
+        self.check.line_wanted()
     }
 
     /// Whether the last pass found an anchor; when not, [`AnchorGuard::appended`]
@@ -45,8 +67,12 @@ impl<'d, D: Disk> AnchorGuard<'d, D> {
     /// # Errors
     /// [`AnchorFault`]; the append is done all the same.
     pub fn appended(&mut self, appended: &Appended, key: &SigningKey) -> Result<Kept, AnchorFault> {
-        self.file
-            .keep(&self.check, &Reach::after(appended, key), key)
+        self.kept = None;
+        let kept = self
+            .file
+            .keep(&self.check, &Reach::after(appended, key), key)?;
+        self.kept = Some(kept);
+        Ok(kept)
     }
 
     fn begin(&mut self) {

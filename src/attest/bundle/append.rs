@@ -134,7 +134,10 @@ pub fn append<D: Disk>(
     guard: &mut impl Guard,
 ) -> Result<Appended, AppendError> {
     let attempt = match OpenBundle::open(disk, path, key, options, guard) {
-        Ok(bundle) => bundle.append(disk, path, entries),
+        Ok(bundle) => match bundle.repeated(entries, options.open_session) {
+            None => bundle.append(disk, path, entries),
+            Some(fault) => Err((fault, Cut::NotNeeded)),
+        },
         Err(fault) => Err((fault, Cut::NotNeeded)),
     };
     attempt.map_err(|(fault, cut)| AppendError {
@@ -243,6 +246,21 @@ impl<'k, F: BundleFile> OpenBundle<'k, F> {
             report,
             length,
             created,
+        })
+    }
+
+    /// Whether entries belong to a session that the bundle holds. Asked under
+    /// the lock: of two processes whose daemon gave both one session, the one
+    /// that comes second is refused.
+    fn repeated(&self, entries: &[SignedEntry], open: Option<&str>) -> Option<AppendFault> {
+        let sessions = &self.report.as_ref()?.sessions;
+        let held = |session: &&str| {
+            let mut known = sessions.iter().filter(|known| known.session == *session);
+            known.any(|known| known.closed || open != Some(*session))
+        };
+        let session = entries.iter().filter_map(SignedEntry::session).find(held)?;
+        Some(AppendFault::SessionHeld {
+            session: session.to_owned(),
         })
     }
 

@@ -51,6 +51,14 @@ pub enum AppendFault {
     /// An entry or checkpoint could not be written.
     #[error("the bundle could not be written: {}", told(.0))]
     Seal(#[source] Fault),
+    /// The bundle holds the session that was to be appended: another process
+    /// appended it meanwhile. Its calls a second time, or a second close, would
+    /// break the whole bundle.
+    #[error("the bundle holds this session already; it was appended during the run")]
+    SessionHeld {
+        /// The session's fingerprint.
+        session: String,
+    },
     /// Lines that were checked before the run are gone. To begin anew here
     /// would hide that.
     #[error("the bundle was cut back or removed during the run: it had {had} lines and has {has}")]
@@ -84,6 +92,7 @@ impl AppendFault {
             | AppendFault::Permissions { .. }
             | AppendFault::Replaced
             | AppendFault::Rewritten { .. }
+            | AppendFault::SessionHeld { .. }
             | AppendFault::Shrunk { .. } => Class::Bundle,
             AppendFault::GivenUp
             | AppendFault::Locked
@@ -101,7 +110,9 @@ impl AppendFault {
             AppendFault::Evidence(fault) => fault.class().word(),
             AppendFault::Guard(error) => match error.downcast_ref::<Fault>() {
                 Some(fault) => fault.reason().word(),
-                None => "guard",
+                None => error
+                    .downcast_ref::<AnchorFault>()
+                    .map_or("guard", AnchorFault::reason),
             },
             AppendFault::GivenUp => "given_up",
             AppendFault::Link => "link",
@@ -111,6 +122,7 @@ impl AppendFault {
             AppendFault::Permissions { .. } => "permissions",
             AppendFault::Replaced | AppendFault::Rewritten { .. } => "replaced",
             AppendFault::Seal(fault) => fault.reason().word(),
+            AppendFault::SessionHeld { .. } => "session_held",
             AppendFault::Shrunk { .. } => "shrunk",
             AppendFault::Sync(_) => "sync",
         }

@@ -28,6 +28,8 @@ pub struct Entry {
     request: Option<Vec<u8>>,
     response: Option<Vec<u8>>,
     payload: Vec<u8>,
+    /// Fingerprint of the session it belongs to; empty for a single run.
+    session: String,
 }
 
 impl Entry {
@@ -55,6 +57,7 @@ impl Entry {
             request: Some(request.encode_to_vec()),
             response: Some(response.encode_to_vec()),
             payload: run_record::encode(record),
+            session: record.session.clone(),
         })
     }
 
@@ -73,6 +76,7 @@ impl Entry {
             request: Some(request.encode_to_vec()),
             response: None,
             payload: run_record::encode(record),
+            session: record.session.clone(),
         })
     }
 
@@ -107,6 +111,7 @@ impl Entry {
             request: None,
             response: None,
             payload: session_close::encode(&close),
+            session: close.session,
         })
     }
 
@@ -115,7 +120,10 @@ impl Entry {
     pub fn sign(&self, key: &SigningKey) -> SignedEntry {
         let envelope = Envelope::sign(key, &self.payload);
         let content = encode_content(self.request.as_deref(), self.response.as_deref(), &envelope);
-        SignedEntry { content }
+        SignedEntry {
+            content,
+            session: self.session.clone(),
+        }
     }
 }
 
@@ -124,6 +132,8 @@ impl Entry {
 pub struct SignedEntry {
     /// The line without its link and closing brace.
     content: String,
+    /// Fingerprint of the session it belongs to; empty for a single run.
+    session: String,
 }
 
 impl SignedEntry {
@@ -131,6 +141,11 @@ impl SignedEntry {
     #[must_use]
     pub fn to_unlinked_line(&self) -> String {
         format!("{}}}\n", self.content)
+    }
+
+    /// The session it belongs to, by its fingerprint.
+    pub(super) fn session(&self) -> Option<&str> {
+        Some(self.session.as_str()).filter(|session| !session.is_empty())
     }
 
     pub(super) fn content(&self) -> &str {

@@ -8,8 +8,10 @@ mod faulty;
 use std::{
     fs,
     io::Cursor,
+    ops::ControlFlow,
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use common::{
@@ -18,7 +20,7 @@ use common::{
 };
 use faulty::FaultyDisk;
 use plimsoll_attestation::{
-    PublicKey, SigningKey,
+    Class, PublicKey, SigningKey,
     anchor::{Anchor, AnchorCheck, AnchorFault, AnchorFile, AnchorGuard, Kept, Reach},
     bundle::{
         AppendFault, Options, VerifyOptions, append, check as check_file,
@@ -292,6 +294,30 @@ fn a_failed_write_leaves_the_old_anchor() {
         .unwrap_err();
     assert!(matches!(fault, AnchorFault::Locked));
     assert_eq!(disk.0.waits.get(), 6000);
+    // Who is asked to end ends the wait; the waiter hears how long it is.
+    let disk = FaultyDisk::new();
+    let heard = std::cell::RefCell::new(Vec::new());
+    let ask = |waited: Duration| {
+        heard.borrow_mut().push(waited);
+        if waited >= Duration::from_millis(60) {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    };
+    let fault = scene
+        .file(&disk)
+        .while_locked(&ask)
+        .keep(
+            &AnchorCheck::new(None),
+            &Reach::of(&report).unwrap(),
+            &scene.key,
+        )
+        .unwrap_err();
+    assert!(matches!(fault, AnchorFault::GivenUp));
+    assert_eq!((fault.class(), fault.reason()), (Class::Io, "given_up"));
+    assert_eq!(*heard.borrow(), [0, 20, 40, 60].map(Duration::from_millis));
+    assert_eq!(scene.bytes(), old);
 }
 
 #[test]

@@ -15,15 +15,17 @@ use std::{
     time::Duration,
 };
 
-use common::{lines, single_run};
+use common::{answered, lines, single_run};
 use faulty::FaultyDisk;
 use plimsoll_attestation::{
-    Class,
+    Class, SigningKey,
     bundle::{
-        AppendFault, Cut, Options, Position, append, check as check_file,
+        AppendFault, Cut, Entry, Options, Position, SignedEntry, append, check as check_file,
         disk::{Disk, OsDisk},
     },
 };
+use plimsoll_record::Chain;
+use plimsoll_wire::proto::{CellRun, RunRequest, run_request};
 use scene::Scene;
 
 /// Where the bundle stands now, as a check before a run finds it.
@@ -263,4 +265,63 @@ fn what_a_disk_says_of_a_path() {
     assert!(!OsDisk.is_link(&nowhere).unwrap());
     assert!(OsDisk.can_write(&nowhere).is_err());
     assert!(!nowhere.exists());
+}
+
+/// A request for a session's cell.
+fn request(code: &str) -> RunRequest {
+    RunRequest {
+        protocol: 3,
+        payload: Some(run_request::Payload::from(CellRun {
+            language: "python".to_owned(),
+            code: code.to_owned(),
+            ..Default::default()
+        })),
+        ..Default::default()
+    }
+}
+
+/// A session of one call with its close.
+fn session(key: &SigningKey, code: &str) -> Vec<SignedEntry> {
+    let mut chain = Chain::of_session_id("00112233445566778899aabbccddeeff");
+    let request = request(code);
+    let response = answered(&request, Some(&chain), "x");
+    chain.advance(response.record.as_option().unwrap()).unwrap();
+    [
+        Entry::answered(&request, &response).unwrap(),
+        Entry::close(&chain, chain.calls(), chain.last()).unwrap(),
+    ]
+    .map(|entry| entry.sign(key))
+    .to_vec()
+}
+
+#[test]
+fn a_session_that_another_process_appended_meanwhile_is_refused_under_the_lock() {
+    let scene = Scene::new(1);
+    // Two processes whose daemon gave both the same session ID: each checked the
+    // bundle before its run and found no such session.
+    let seen = reached(&scene);
+    let put =
+        |entries: &[SignedEntry]| append(&OsDisk, &scene.path, &scene.key, entries, seen, &mut ());
+    put(&session(&scene.key, "1")).unwrap();
+    let before = scene.bytes();
+    for entries in [
+        session(&scene.key, "1"),
+        session(&scene.key, "2"),
+        // A call after the close, and a second close alone.
+        session(&scene.key, "2")[..1].to_vec(),
+        session(&scene.key, "1")[1..].to_vec(),
+    ] {
+        let error = put(&entries).unwrap_err();
+        assert_eq!(
+            (error.fault.class(), error.fault.reason()),
+            (Class::Bundle, "session_held")
+        );
+        assert!(matches!(error.cut, Cut::NotNeeded));
+        assert_eq!(scene.bytes(), before, "no line was written");
+        let kept = fs::read_to_string(error.kept.unwrap()).unwrap();
+        assert_eq!(kept.lines().count(), entries.len(), "the evidence stays");
+    }
+    assert_eq!(scene.report().records, 2);
+    // Everything else goes on.
+    put(&[single_run(5).sign(&scene.key)]).unwrap();
 }

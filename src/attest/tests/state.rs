@@ -7,7 +7,7 @@ mod faulty;
 use std::{
     fs,
     io::{Cursor, Read, Seek, SeekFrom},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use common::{Trace, long_bundle, public, signing, single_run, stranger, vector};
@@ -237,6 +237,44 @@ fn a_failed_verification_leaves_no_state_and_a_failed_save_the_old_one() {
     assert_eq!(fs::read(&scene.state).unwrap(), old);
     let names = fs::read_dir(scene.directory.path()).unwrap().count();
     assert_eq!(names, 3, "the key, the state, the link");
+}
+
+#[test]
+fn only_a_state_is_ever_replaced() {
+    let scene = Scene::new();
+    let (bundle, _) = grown();
+    let keys = [public("own-mixed.pub")];
+    let (_, next) = run(&bundle, &keys, None, &mut Trace::default())
+        .verdict
+        .unwrap();
+    let may = |path: &Path| State::may_lie_at(&OsDisk, path).unwrap();
+    let others: [&[u8]; 5] = [
+        &bundle,
+        &vector("own-mixed.key"),
+        b"{",
+        b"{\"format\":\"plimsoll-attest/verify/v1\"}\n",
+        b"{\"format\":\"plimsoll-attest/verify-stat",
+    ];
+    for other in others {
+        fs::write(&scene.state, other).unwrap();
+        assert!(!may(&scene.state));
+        let refused = next.save(&OsDisk, &scene.state, &scene.key).unwrap_err();
+        assert_eq!(refused.kind(), std::io::ErrorKind::AlreadyExists);
+        assert_eq!(fs::read(&scene.state).unwrap(), other);
+    }
+    assert!(!may(scene.directory.path()), "a directory");
+    for replaced in [
+        &b""[..],
+        b"{\"format\":\"plimsoll-attest/verify-state/v0\"}",
+    ] {
+        fs::write(&scene.state, replaced).unwrap();
+        assert!(may(&scene.state));
+        next.save(&OsDisk, &scene.state, &scene.key).unwrap();
+        assert_eq!(scene.load().as_ref(), Ok(&next));
+    }
+    fs::remove_file(&scene.state).unwrap();
+    assert!(may(&scene.state));
+    next.save(&OsDisk, &scene.state, &scene.key).unwrap();
 }
 
 #[test]

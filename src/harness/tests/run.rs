@@ -186,6 +186,7 @@ async fn a_witness_may_refuse_and_may_fail() {
         fn appended(
             &mut self,
             _: &plimsoll_attestation::bundle::Appended,
+            _: &plimsoll_attestation::SigningKey,
         ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
             self.told += 1;
             if self.told > 1 {

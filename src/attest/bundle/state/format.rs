@@ -16,6 +16,8 @@ use crate::{
 };
 
 const FORMAT: &str = "plimsoll-attest/verify-state/";
+/// What every state begins with, of any version.
+pub(super) const HEAD: &str = "{\"format\":\"plimsoll-attest/verify-state/";
 const VERSION: &str = "v1";
 const CODE: &str = ",\"hmac_sha256\":\"";
 

@@ -119,17 +119,40 @@ impl State {
     /// Writes the state in place of an older one, atomically, with mode 0600.
     ///
     /// # Errors
-    /// As the system says; a symbolic link and a state over
-    /// [`MAX_STATE_BYTES`] are refused. The older state is then there.
+    /// As the system says; a symbolic link, a place where no state may be kept
+    /// ([`State::may_lie_at`]) and a state over [`MAX_STATE_BYTES`] are refused.
+    /// What is there stays.
     pub fn save<D: Disk>(&self, disk: &D, path: &Path, key: &StateKey) -> io::Result<()> {
         if disk.is_link(path)? {
             return Err(io::Error::from(io::ErrorKind::InvalidInput));
+        }
+        if !Self::may_lie_at(disk, path)? {
+            return Err(io::Error::from(io::ErrorKind::AlreadyExists));
         }
         let text = format::encode(self, key);
         if text.len() > MAX_STATE_BYTES {
             return Err(io::Error::from(io::ErrorKind::FileTooLarge));
         }
         replace(disk, path, text.as_bytes(), Readers::Owner)
+    }
+
+    /// Whether a state may be written to a path: it names nothing, an empty
+    /// file, or a file that begins as every state does. A mistaken path must
+    /// cost nobody a bundle or a key.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub fn may_lie_at<D: Disk>(disk: &D, path: &Path) -> io::Result<bool> {
+        let Some(mut file) = disk.open_to_read(path)? else {
+            return Ok(true);
+        };
+        if !file.facts()?.regular {
+            return Ok(false);
+        }
+        let mut head = Vec::new();
+        let length = format::HEAD.len() as u64;
+        file.read()?.take(length).read_to_end(&mut head)?;
+        Ok(head.is_empty() || head == format::HEAD.as_bytes())
     }
 
     /// Lines it stands for.

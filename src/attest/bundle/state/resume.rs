@@ -23,6 +23,9 @@ pub struct Resumption {
     pub earlier: u64,
     /// Why the state given was not used.
     pub note: Option<StateNote>,
+    /// ID of the key under which the lines verified, also those before a fault;
+    /// empty when not even the first did.
+    pub key_id: String,
     /// The verdict, with the state to save. It is the verdict of a full
     /// verification: what a state stood for was verified under the same key.
     pub verdict: Result<(Report, State), Fault>,
@@ -49,26 +52,31 @@ pub fn verify_from(
                 }
                 let earlier = state.report.lines;
                 let verification = Verification::resume(keys, state.report);
-                let verdict = rest(file, hasher, verification, options, visitor);
+                let (key_id, verdict) = rest(file, hasher, verification, options, visitor);
                 return Resumption {
                     earlier,
                     note: None,
+                    key_id,
                     verdict,
                 };
             }
             Err(why) => note = Some(why),
         }
     }
-    let verdict = file
-        .seek(SeekFrom::Start(0))
-        .map_err(|error| Fault::io(&error))
-        .and_then(|_| {
-            let verification = Verification::new(keys);
-            rest(file, Sha256::new(), verification, options, visitor)
-        });
+    let (key_id, verdict) = match file.seek(SeekFrom::Start(0)) {
+        Ok(_) => rest(
+            file,
+            Sha256::new(),
+            Verification::new(keys),
+            options,
+            visitor,
+        ),
+        Err(error) => (String::new(), Err(Fault::io(&error))),
+    };
     Resumption {
         earlier: 0,
         note,
+        key_id,
         verdict,
     }
 }
@@ -115,20 +123,23 @@ fn rest(
     mut verification: Verification<'_>,
     options: VerifyOptions,
     visitor: &mut impl Visitor,
-) -> Result<(Report, State), Fault> {
+) -> (String, Result<(Report, State), Fault>) {
     let mut source = Hashing {
         inner: BufReader::with_capacity(64 << 10, file),
         hasher,
     };
-    verification.read_with(&mut source, options, visitor)?;
-    let report = verification.finish()?;
-    // Everything was read and ends in a checkpoint: the bytes hashed are those
-    // of the report's lines.
-    let state = State {
-        report: report.clone(),
-        prefix: Digest::from(<[u8; 32]>::from(source.hasher.finalize())),
-    };
-    Ok((report, state))
+    let read = verification.read_with(&mut source, options, visitor);
+    let key_id = verification.report().key_id.clone();
+    let verdict = read.and_then(|()| verification.finish()).map(|report| {
+        // Everything was read and ends in a checkpoint: the bytes hashed are
+        // those of the report's lines.
+        let state = State {
+            report: report.clone(),
+            prefix: Digest::from(<[u8; 32]>::from(source.hasher.finalize())),
+        };
+        (report, state)
+    });
+    (key_id, verdict)
 }
 
 /// Hashes what is read through it.
