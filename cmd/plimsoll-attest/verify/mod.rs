@@ -7,7 +7,7 @@ mod follow;
 mod shown;
 mod state;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::ArgMatches;
 use plimsoll_console::{
@@ -177,7 +177,7 @@ impl Prepared {
         }
     }
 
-    fn verdict(&mut self, console: &Console, inputs: &Inputs<'_>, file: &PathBuf) -> Verdict {
+    fn verdict(&mut self, console: &Console, inputs: &Inputs<'_>, file: &Path) -> Verdict {
         let asked = self.asked.clone();
         match &self.interrupts {
             Some(interrupts) if self.form.follow => follow::one(
