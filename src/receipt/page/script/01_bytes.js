@@ -62,7 +62,9 @@ const fromBase64 = (value, code, what) => {
     refuse(code, `${what} is not base64`);
   }
   must(btoa(binary) === value, code, `${what} is not canonical base64`);
-  return Uint8Array.from(binary, (c) => c.charCodeAt(0));
+  const bytes = new Uint8Array(binary.length);
+  for (let i = 0; i < binary.length; i += 1) bytes[i] = binary.charCodeAt(i);
+  return bytes;
 };
 
 const subtle = () => {

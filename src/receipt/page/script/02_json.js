@@ -11,11 +11,14 @@ const parseJson = (source, code, what) => {
   };
   const string = () => {
     const start = at;
-    at += 1;
-    while (at < source.length && source[at] !== '"') {
-      if (source.charCodeAt(at) < 0x20) bad("a control character in a string");
-      at += source[at] === "\\" ? 2 : 1;
+    const end = /[^"\\\u0000-\u001f]*/y;
+    for (at += 1; ; at += 2) {
+      if (at >= source.length) bad("a string that does not end");
+      end.lastIndex = at;
+      at += end.exec(source)[0].length;
+      if (source[at] !== "\\") break;
     }
+    if (source[at] !== '"') bad("a string that does not end or has a control character");
     at += 1;
     let value;
     try {
