@@ -174,7 +174,7 @@ fn failing() -> Scene {
         ],
         vec![("report.xml", report)],
     );
-    scene.repository = "https://git.example.org/%3Cb%3Eorg/repo".to_owned();
+    scene.repository = "https://git.example.org:8443/group/sub/repo~1".to_owned();
     scene.base_ref = "$(reboot)\u{200b}<i>".to_owned();
     scene.head_repository = String::new();
     scene.kind = TestedKind::Merge;

@@ -60,7 +60,8 @@ pub fn receipt(scene: &Scene) -> Folder {
     let subject = verified
         .receipt(key.public(), &test_result, &receipt)
         .unwrap();
-    let bom = Bom::new(&verified, &subject, key.public(), &Options::default()).unwrap();
+    let options = Options::default();
+    let bom = Bom::new(&verified, &subject, key.public(), &options).unwrap();
     Folder {
         bom: bom.to_vec().unwrap(),
         bundle: bundle.clone(),

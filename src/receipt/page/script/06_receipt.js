@@ -52,6 +52,44 @@ const plain = (value) => {
   return Array.isArray(value) ? value.map(plain) : value;
 };
 
+const isUrl = (value) => {
+  const rest = /^https?:\/\/([A-Za-z0-9_.~:\/-]*)$/.exec(value);
+  const parts = rest ? rest[1].split("/") : [];
+  return value.length <= 2048 && parts.length >= 2 && !parts.some((part) => ["", ".", ".."].includes(part));
+};
+
+const isBranch = (value) =>
+  value !== "" &&
+  utf8(value).length <= 255 &&
+  !/^[-\/]|[\/.]$|\.\.|@\{|[\u0000-\u0020\u007f-\u009f~^:?*[\\]/.test(value);
+
+// The form of what CI states, as `event.rs` has it.
+const checkBinding = ({ repository, pull_request: request, tested, config }) => {
+  must(isUrl(repository.url), "statement", "the repository's URL is not of its form");
+  must(request.number >= 1n && request.number <= 1n << 52n, "statement", "the pull request's number is not of its form");
+  must(request.head_repository === "" || isUrl(request.head_repository), "statement", "the head repository's URL is not of its form");
+  must(isBranch(request.base_ref), "statement", "the base branch is not of its form");
+  const ids = [request.head_sha, request.base_sha, tested.commit_sha, tested.tree_sha];
+  must(ids.every((id) => isHex(id, [request.head_sha.length]) && isHex(id, SHA1_OR_256)), "statement", "a commit or tree is no object ID");
+  must(["head", "merge"].includes(tested.kind), "statement", "the receipt says neither head nor merge");
+  must(tested.kind !== "head" || tested.commit_sha === request.head_sha, "git_commit", "the tested commit is not the head");
+  must(["base", "tested", "workflow"].includes(config.source), "statement", "the configuration is from nowhere known");
+};
+
+const checkReports = async (reports, project) => {
+  const seen = new Set();
+  for (const { step, source, format, sha256: stated } of reports) {
+    must(["junit", "tap"].includes(format), "statement", "a report has a format this page does not know");
+    must(/^(?:artifact:.+|stdout:[1-9][0-9]?)$/s.test(source), "statement", "a report is from nowhere known");
+    must(!seen.has(`${format}:${source}`), "statement", "a report is listed twice");
+    seen.add(`${format}:${source}`);
+    const found = reportBytes(source, project);
+    must((found === null ? "" : await sha256(found)) === stated, "binding_mismatch", `the report ${source} is not the one in the signed answer`);
+    const at = source.startsWith("stdout:") ? source.slice(7) : String(project.steps.length);
+    must(found === null || String(step) === at, "binding_mismatch", `the report ${source} is of another step`);
+  }
+};
+
 // The bytes a report was read from: never from anywhere but the signed answer.
 const reportBytes = (source, project) => {
   const [kind, name] = [source.slice(0, source.indexOf(":")), source.slice(source.indexOf(":") + 1)];
@@ -78,7 +116,6 @@ const checkFiles = async (receipt, project) => {
   must(added.size === receipt.tested.added.length, "binding_mismatch", "an added file is listed twice");
   const paths = project.files.map((file) => file.path);
   must(new Set(paths).size === paths.length, "binding_mismatch", "a file was sent twice");
-  must(paths.every((path, i) => i === 0 || byUtf8(paths[i - 1], path) < 0), "binding_mismatch", "the files were not sent in order");
   const sent = [];
   for (const file of project.files) {
     const bytes = utf8(file.content);
@@ -90,7 +127,8 @@ const checkFiles = async (receipt, project) => {
   const own = sent.filter((file) => !file.added);
   must(sent.length - own.length === added.size, "binding_mismatch", "a file listed as added was not sent");
   must(BigInt(own.length) === receipt.tested.files, "binding_mismatch", "another number of files was sent");
-  const fields = own.flatMap((file) => [["path", file.path], ["git_blob", file.git_blob], ["sha256", file.sha256]]);
+  const ordered = [...own].sort((one, other) => byUtf8(one.path, other.path));
+  const fields = ordered.flatMap((file) => [["path", file.path], ["git_blob", file.git_blob], ["sha256", file.sha256]]);
   const manifest = await sha256(tlv("plimsoll-attest.tree-manifest.v1", [["files", own.length], ...fields]));
   must(manifest === receipt.tested.manifest_sha256, "binding_mismatch", "the digest over the files is not the stated one");
   for (const item of receipt.tested.excluded) {
@@ -143,10 +181,7 @@ const checkReceipt = async (key, run, receiptSource, testResultSource) => {
 
   const { tested, pull_request: request } = receipt;
   must(receipt.version === 1n, "statement", "the receipt has a version this page does not know");
-  must(["head", "merge"].includes(tested.kind), "statement", "the receipt says neither head nor merge");
-  const commits = [request.head_sha, request.base_sha, tested.commit_sha, tested.tree_sha];
-  must(commits.every((id) => isHex(id, SHA1_OR_256)), "statement", "a commit or tree of the receipt is no object ID");
-  must(tested.kind !== "head" || tested.commit_sha === request.head_sha, "git_commit", "the tested commit is not the head");
+  checkBinding(receipt);
   must(["ephemeral", "file"].includes(receipt.signing_key.kind), "statement", "the receipt names no kind of key");
 
   const subjects = [
@@ -168,12 +203,7 @@ const checkReceipt = async (key, run, receiptSource, testResultSource) => {
   for (const [name, stated, computed] of bound) {
     must(stated === computed, "binding_mismatch", `${name} of the receipt is not what was computed here`);
   }
-  const { project } = run.response;
-  for (const report of receipt.reports) {
-    must(["junit", "tap"].includes(report.format), "statement", "a report has a format this page does not know");
-    const found = reportBytes(report.source, project);
-    must((found === null ? "" : await sha256(found)) === report.sha256, "binding_mismatch", `the report ${report.source} is not the one in the signed answer`);
-  }
+  await checkReports(receipt.reports, run.response.project);
   must(receipt.created_unix_ms >= run.record.ended_unix_ms, "binding_mismatch", "the receipt is older than the run");
   return {
     ...receipt,
