@@ -52,3 +52,10 @@ report = b'{"steps":[{"command":"x","stdout":"","exitCode":0,"durationMs":1}],"a
 seed("frames", "wrong-mac", marker + b"%d %s\n" % (len(report), b"0" * 64) + report)
 seed("frames", "report", report)
 seed("frames", "error", b'{"error":"illegal file path: ../x"}')
+for bom in sorted(DATA.glob("sbom/*.cdx.json")):
+    text = bom.read_bytes()
+    seed("bom_check", bom.stem, text)
+    value = json.loads(text)
+    for member in sorted(value):
+        less = {name: inner for name, inner in value.items() if name != member}
+        seed("bom_check", f"{bom.stem}-without-{member.strip('$')}", (json.dumps(less, indent=2, sort_keys=True) + "\n").encode())

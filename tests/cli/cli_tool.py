@@ -37,11 +37,15 @@ CLASS_EXIT = {
     **dict.fromkeys(("unreachable", "environment"), {4}),
     **dict.fromkeys(("may_have_run", "unchecked", "not_kept"), {3}),
     "anchor": {1},
+    **dict.fromkeys(("many_runs", "no_runs", "session_open", "too_large", "time_range", "key_mismatch"), {1}),
+    **{f"bom_{step}": {1} for step in ("parse", "not_canonical", "schema", "profile", "serial")},
+    **{f"attachment_{what}": {1} for what in ("missing", "hash", "evidence_mismatch")},
+    "bom_mismatch": {5},
     **dict.fromkeys(("different", "not_success"), {5}),
     **{f"policy_{rule}": {5} for rule in ("tier", "provider", "software", "environment", "time", "outcome")},
 }
 ALLOWED_EMPTY = ("stdout_base64", "stderr_base64", "code_base64", "content_base64")
-COMMANDS = ("keygen", "run", "verify", "verify-entry", "replay", "digest", "inspect", "sign-statement", "open-statement", "completions", "man", "version")
+COMMANDS = ("keygen", "run", "verify", "verify-entry", "replay", "digest", "inspect", "sbom", "sign-statement", "open-statement", "completions", "man", "version")
 
 SECRETS: set[bytes] = set()
 """What no output may hold: key material and tokens, in every form a leak could take."""

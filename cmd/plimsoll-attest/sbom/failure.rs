@@ -37,7 +37,8 @@ fn refused(refusal: &Refusal, evidence: &Path, bom: &Path) -> Failure {
         Some(line) if refusal.pointer.is_none() => failure.line(line),
         _ => failure,
     };
-    if let Some(pointer) = &refusal.pointer {
+    // The empty pointer is the whole BOM: there is no narrower place to name.
+    if let Some(pointer) = refusal.pointer.as_ref().filter(|p| !p.is_empty()) {
         failure = failure.pointer(pointer);
     }
     if let Some(offset) = refusal.offset {

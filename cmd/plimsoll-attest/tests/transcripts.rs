@@ -6,8 +6,14 @@ fn evidence() {
     trycmd::TestCases::new().case("tests/transcripts/evidence-*.trycmd");
 }
 
+#[cfg(feature = "bom")]
+#[test]
+fn sbom() {
+    trycmd::TestCases::new().case("tests/transcripts/sbom-*.trycmd");
+}
+
 /// Help names every command, so these are those of a complete build.
-#[cfg(all(feature = "run", feature = "wasm"))]
+#[cfg(all(feature = "bom", feature = "run", feature = "wasm"))]
 #[test]
 fn small_commands() {
     trycmd::TestCases::new().case("tests/transcripts/small-*.trycmd");
