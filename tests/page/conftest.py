@@ -11,16 +11,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 from page_browser import Browser  # noqa: E402
-
-ROOT = Path(__file__).resolve().parents[2]
-SHOTS = ROOT / "target/page-screenshots"
-EVIDENCE = {
-    "bundle": "bundle.jsonl",
-    "test_result": "test-result.dsse.json",
-    "receipt": "receipt.dsse.json",
-    "public_key": "receipt.pub",
-    "bom": "receipt.cdx.json",
-}
+from page_paths import ROOT  # noqa: E402
 
 
 @pytest.fixture(scope="session")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
-import conftest
+import page_paths
 import pytest
 
-AXE = conftest.ROOT / "target/npm/node_modules/axe-core/axe.min.js"
+AXE = page_paths.ROOT / "target/npm/node_modules/axe-core/axe.min.js"
 SIZES = {"wide": 1100, "phone": 375}
 
 
@@ -26,8 +26,8 @@ def test_it_is_accessible_and_fits(example, opened, tab, scheme, size):
     tab.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
     assert accessible(tab) == []
     assert tab.evaluate("document.documentElement.scrollWidth") <= SIZES[size]
-    conftest.SHOTS.mkdir(parents=True, exist_ok=True)
-    tab.screenshot(conftest.SHOTS / f"{scheme}-{size}.png")
+    page_paths.SHOTS.mkdir(parents=True, exist_ok=True)
+    tab.screenshot(page_paths.SHOTS / f"{scheme}-{size}.png")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -45,8 +45,8 @@ def test_a_refusal_is_accessible(example, opened, tab, scheme):
     page = opened(example.replace("<b>2</b> passed", "<b>3</b> passed", 1))
     assert page.verdict == "refused"
     assert accessible(tab) == []
-    conftest.SHOTS.mkdir(parents=True, exist_ok=True)
-    tab.screenshot(conftest.SHOTS / f"refused-{scheme}.png")
+    page_paths.SHOTS.mkdir(parents=True, exist_ok=True)
+    tab.screenshot(page_paths.SHOTS / f"refused-{scheme}.png")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -63,9 +63,9 @@ def test_paper_is_dark_on_light_with_everything_open(example, opened, tab):
     assert tab.evaluate("getComputedStyle(document.documentElement).backgroundColor") == "rgb(255, 255, 255)"
     closed = "document.querySelector('details:not([open])')"
     assert tab.evaluate(f"getComputedStyle({closed}, '::details-content').contentVisibility") == "visible"
-    conftest.SHOTS.mkdir(parents=True, exist_ok=True)
+    page_paths.SHOTS.mkdir(parents=True, exist_ok=True)
     tab.emulate(scheme="dark", media="print", width=760)
-    tab.screenshot(conftest.SHOTS / "paper.png")
+    tab.screenshot(page_paths.SHOTS / "paper.png")
     tab.emulate()
-    tab.pdf(conftest.SHOTS / "paper.pdf")
-    assert (conftest.SHOTS / "paper.pdf").read_bytes().startswith(b"%PDF-")
+    tab.pdf(page_paths.SHOTS / "paper.pdf")
+    assert (page_paths.SHOTS / "paper.pdf").read_bytes().startswith(b"%PDF-")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-import conftest
+import page_paths
 import pytest
 from test_page_looks import accessible
 
@@ -89,5 +89,5 @@ def test_a_hostile_receipt_is_accessible_and_fits(receipts, tab, scheme, size):
     tab.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
     assert accessible(tab) == []
     assert tab.evaluate("document.documentElement.scrollWidth") <= size
-    conftest.SHOTS.mkdir(parents=True, exist_ok=True)
-    tab.screenshot(conftest.SHOTS / f"hostile-{scheme}-{size}.png")
+    page_paths.SHOTS.mkdir(parents=True, exist_ok=True)
+    tab.screenshot(page_paths.SHOTS / f"hostile-{scheme}-{size}.png")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-import conftest
+import page_paths
 
 NO_ED25519 = """
 const real = SubtleCrypto.prototype.importKey;
@@ -96,5 +96,5 @@ def test_the_page_carries_the_evidence_byte_for_byte(example, receipts):
     island = re.search(r'<script type="application/json" id="evidence">(.*?)</script>', example, re.DOTALL)
     assert island and island[1].isascii()
     carried = json.loads(island[1])
-    for member, name in conftest.EVIDENCE.items():
+    for member, name in page_paths.EVIDENCE.items():
         assert carried[member] == (receipts / "example" / name).read_text("utf-8")

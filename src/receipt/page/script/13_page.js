@@ -197,7 +197,7 @@ const check = async () => {
       const passed = receipt.summary.result !== "FAILED";
       const title = passed ? "Valid: checked in this browser" : "Valid evidence, and the tests did not pass";
       show("valid", title, [
-        `Checked in this browser: the evidence in this page holds together under key ${key.id.slice(0, 12)}…, and the page says what ` +
+        `The evidence in this page holds together under key ${key.id.slice(0, 12)}…, as computed in this browser, and the page says what ` +
           `the evidence says. ${passed ? "The tests passed." : "The tests did not pass."}`,
       ], items);
     }
