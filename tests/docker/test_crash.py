@@ -132,3 +132,13 @@ def test_a_run_command_that_is_killed(engine: Engine, tmp_path):
     process.wait(timeout=30)
     # End of standard input tells its daemon; the caller's connection is gone as well.
     nothing_left(engine, 60)
+
+
+def test_members_of_a_pool_whose_daemon_was_killed(engine: Engine):
+    dead = Daemon(settings(SANDBOX_DOCKER_FRESH_POOL="1"))
+    ids = {c["Id"] for c in running(engine, 2, 120)}
+    dead.kill()
+    after = Daemon(settings())
+    assert {c["Id"] for c in engine.containers()} & ids == set()
+    assert after.stop() == 0
+    nothing_left(engine, 15)

@@ -7,13 +7,14 @@ import time
 import pytest
 from docker_daemon import TIERS, Daemon, Refused, settings
 from docker_engine import Engine
-from test_faults import EXPIRES, nothing_left, running
+from test_faults import EXPIRES, running
 
 LOOK = "const fs=require('fs');console.log(require('os').hostname(), fs.readdirSync('/tmp').length);fs.writeFileSync('/tmp/mine','x')"
 
 
 @pytest.fixture(scope="module")
-def pooled(engine: Engine, runtime: str):
+def pooled(engine: Engine, daemon: Daemon, runtime: str):
+    """After the daemon without a pool, so that it goes before it."""
     made = Daemon(settings(runtime, SANDBOX_DOCKER_FRESH_POOL="2"))
     yield made
     assert made.stop() == 0
@@ -84,13 +85,3 @@ def test_members_count_against_the_memory_of_the_host(start):
         start(SANDBOX_DOCKER_FRESH_POOL="2", SANDBOX_TOTAL_MEMORY_MB="1024")
     assert refused.value.code == 2
     assert "SANDBOX_TOTAL_MEMORY_MB" in refused.value.text
-
-
-def test_members_of_a_daemon_that_was_killed(engine: Engine):
-    dead = Daemon(settings(SANDBOX_DOCKER_FRESH_POOL="1"))
-    ids = members(engine, 2)
-    dead.kill()
-    after = Daemon(settings())
-    assert {c["Id"][:12] for c in engine.containers()} & ids == set()
-    assert after.stop() == 0
-    nothing_left(engine, 15)
