@@ -64,6 +64,7 @@ cargo build --locked -p plimsoll-attest
 
 step "benches still run"
 cargo bench --locked -p plimsoll-bench -- --quick
+PLIMSOLL_ATTEST=$PWD/target/debug/plimsoll-attest "$venv/bin/python" benches/containers.py --quick
 
 step "fuzz targets, each for a few seconds"
 # The same inputs every time: a verdict on this tree must not depend on luck. A search for new ones is scripts/fuzz.sh alone.

@@ -104,7 +104,7 @@ fn metrics() -> String {
 }
 
 /// Keys of the audit line: on which lines, and what they hold.
-const AUDIT: [(&str, &str, &str); 24] = [
+const AUDIT: [(&str, &str, &str); 26] = [
     ("op", "all", "`javascript`, `project`, `module`, `cell`"),
     (
         "caller",
@@ -129,6 +129,12 @@ const AUDIT: [(&str, &str, &str); 24] = [
         "all",
         "only when true: the sandbox is left to the sweep",
     ),
+    (
+        "oom",
+        "all",
+        "only when true: memory ran out in the sandbox, so far as the engine says",
+    ),
+    ("oom_limit_mb", "all", "with `oom`: the limit in MiB"),
     ("sandbox", "all", "the provider"),
     (
         "isolation",
@@ -222,6 +228,7 @@ async fn written_keys() -> Vec<Vec<String>> {
             let rig = Rig::new(Fake {
                 behaviour: Box::new(move |spec, context| {
                     context.teardown.give_up();
+                    context.teardown.out_of_memory(256);
                     let answer = move || match fails {
                         false => Ok(good()),
                         true => Err(ProviderError::deadline()),

@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -75,12 +75,24 @@ pub struct RunContext {
 #[derive(Clone, Debug, Default)]
 pub struct Teardown {
     gave_up: Arc<AtomicBool>,
+    memory_limit_mb: Arc<AtomicU64>,
 }
 
 impl Teardown {
     /// Says that the sandbox could not be removed and is left to reconciliation.
     pub fn give_up(&self) {
         self.gave_up.store(true, Ordering::Release);
+    }
+
+    /// Says that memory ran out in the sandbox, and at which limit in MiB.
+    pub fn out_of_memory(&self, limit_mb: u64) {
+        self.memory_limit_mb.store(limit_mb, Ordering::Release);
+    }
+
+    /// The limit in MiB that memory ran out at; `None` when it did not.
+    #[must_use]
+    pub fn memory_limit_hit(&self) -> Option<u64> {
+        Some(self.memory_limit_mb.load(Ordering::Acquire)).filter(|limit| *limit > 0)
     }
 
     /// Whether the removal was given up.

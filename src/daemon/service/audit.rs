@@ -15,7 +15,7 @@ use super::dispatch::log_text;
 use crate::{
     call::Principal,
     log::{Line, Log},
-    provider::{ProviderError, TierNow, tier_name},
+    provider::{ProviderError, Teardown, TierNow, tier_name},
     surface,
 };
 
@@ -76,8 +76,8 @@ impl Entry {
     }
 
     /// Writes the line of a run that was answered.
-    pub(super) fn succeeded(&self, log: &Log, response: &RunResponse, gave_up: bool) {
-        self.begin(log.info(self.op.message()), gave_up)
+    pub(super) fn succeeded(&self, log: &Log, response: &RunResponse, teardown: &Teardown) {
+        self.begin(log.info(self.op.message()), teardown)
             .text("sandbox", &response.sandbox)
             .text("isolation", &response.isolation)
             .with(|line| result(line, response.result.as_ref()))
@@ -92,11 +92,11 @@ impl Entry {
         log: &Log,
         current: &Current,
         duration_ms: i64,
-        gave_up: bool,
+        teardown: &Teardown,
         error: &ProviderError,
     ) {
         let message = format!("{} failed", self.op.message());
-        self.begin(log.error(&message), gave_up)
+        self.begin(log.error(&message), teardown)
             .text("sandbox", current.sandbox)
             .text("isolation", tier_name(current.tier))
             .int("duration_ms", duration_ms)
@@ -105,7 +105,7 @@ impl Entry {
             .end();
     }
 
-    fn begin<'a>(&self, line: Line<'a>, gave_up: bool) -> Line<'a> {
+    fn begin<'a>(&self, line: Line<'a>, teardown: &Teardown) -> Line<'a> {
         let line = line.text("op", self.op.name()).text("caller", &self.caller);
         let line = match &self.op {
             Op::Javascript {
@@ -143,10 +143,16 @@ impl Entry {
                 .int("code_bytes", *code_bytes)
                 .int("files", *files),
         };
-        if gave_up {
+        let line = if teardown.gave_up() {
             line.bool("teardown_gave_up", true)
         } else {
             line
+        };
+        match teardown.memory_limit_hit() {
+            Some(limit) => line
+                .bool("oom", true)
+                .int("oom_limit_mb", i64::try_from(limit).unwrap_or(i64::MAX)),
+            None => line,
         }
     }
 

@@ -174,6 +174,7 @@ async fn a_teardown_given_up_is_said() {
     let rig = Rig::new(Fake {
         behaviour: Box::new(|_, context| {
             context.teardown.give_up();
+            context.teardown.out_of_memory(256);
             Box::pin(async { Ok(script(ScriptOutput::default())) })
         }),
         ..Fake::default()
@@ -182,7 +183,7 @@ async fn a_teardown_given_up_is_said() {
     assert!(
         rig.log
             .text()
-            .contains(r#""grant_profile":"","teardown_gave_up":true,"sandbox":"docker""#)
+            .contains(r#""grant_profile":"","teardown_gave_up":true,"oom":true,"oom_limit_mb":256,"sandbox":"docker""#)
     );
 }
 

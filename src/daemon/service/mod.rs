@@ -179,11 +179,11 @@ impl RunService {
                     sandbox: self.provider.name(),
                     tier: self.provider.tier(),
                 };
-                entry.failed(&self.log, &current, duration_ms, teardown.gave_up(), &error);
+                entry.failed(&self.log, &current, duration_ms, &teardown, &error);
                 return Err(surface::shown(&error, &self.log));
             }
         };
-        entry.succeeded(&self.log, &response, teardown.gave_up());
+        entry.succeeded(&self.log, &response, &teardown);
 
         let started = unix_ms(call.received);
         let facts = make::Facts {

@@ -34,9 +34,9 @@ pub(super) struct Call {
     pub(super) caller_gone: CancellationToken,
     /// Kept until the container is gone.
     pub(super) capacity: Option<Capacity>,
-    /// Told when the container could not be removed.
+    /// Told when the container could not be removed, or memory ran out in it.
     pub(super) teardown: Teardown,
-    /// Told when memory ran out.
+    /// How its container's name begins.
     pub(super) prefix: &'static str,
 }
 
@@ -172,6 +172,9 @@ impl Call {
             // its containers signals that are not the guest's doing.
             (Ending::Exited(code), Some(stderr)) => match sandbox.out_of_memory().await {
                 Ok(out_of_memory) => {
+                    if out_of_memory {
+                        self.teardown.out_of_memory(sandbox.memory_mb());
+                    }
                     let answer = outcome(Exit::Code(code), stderr, out_of_memory);
                     sandbox.remove(self.capacity.clone());
                     return answer;

@@ -54,6 +54,11 @@ impl Sandbox {
         &self.id
     }
 
+    /// The most memory it may use, in MiB.
+    pub(super) fn memory_mb(&self) -> u64 {
+        self.maker.lockdown.memory_mb
+    }
+
     pub(super) fn engine(&self) -> &Engine {
         &self.maker.engine
     }

@@ -234,8 +234,18 @@ async fn memory_is_told_from_other_kills() {
     rig.docker.preflight().await.unwrap();
     rig.engine
         .change("inspect", "/State/OOMKilled", json!(true));
-    let output = rig.run("kill -9 $$").await.unwrap();
-    assert_eq!(script(output).exit_code, 137);
+    let context = rig.context();
+    let teardown = context.teardown.clone();
+    let run = rig.docker.run(snippet("kill -9 $$"), context);
+    assert_eq!(script(run.await.unwrap()).exit_code, 137);
+    assert_eq!(teardown.memory_limit_hit(), Some(256));
+    let context = rig.context();
+    let teardown = context.teardown.clone();
+    rig.engine
+        .change("inspect", "/State/OOMKilled", json!(false));
+    let run = rig.docker.run(snippet("kill -9 $$"), context);
+    assert_eq!(script(run.await.unwrap()).exit_code, 137);
+    assert_eq!(teardown.memory_limit_hit(), None);
     rig.clean().await;
 }
 

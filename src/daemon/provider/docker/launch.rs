@@ -11,15 +11,12 @@ const PATH: &str = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin
 
 /// Arguments: the marker, then `NAME=value` entries, then the command. It forks
 /// nothing, so the container's first process becomes the command. `@stdin` for
-/// the marker waits for it on standard input: `read` takes one byte at a time
+/// the marker waits for it on standard input, when all else is done: `read` takes one byte at a time
 /// from a pipe and leaves what follows to the command.
 const SCRIPT: &str = r#"
 m=$1
 shift
-if [ "$m" = @stdin ]; then
-  IFS= read -r m || exit 125
-fi
-if [ -n "$m" ]; then
+if [ -n "$m" ] && [ "$m" != @stdin ]; then
   printf '%s\n' "$m" >&2
 fi
 u=
@@ -36,6 +33,10 @@ fi
 n=
 if [ -r /etc/hostname ]; then
   IFS= read -r n </etc/hostname
+fi
+if [ "$m" = @stdin ]; then
+  IFS= read -r m || exit 125
+  printf '%s\n' "$m" >&2
 fi
 exec /usr/bin/env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME="${h:-/}" HOSTNAME="$n" "$@"
 "#;

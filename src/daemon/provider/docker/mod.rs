@@ -166,7 +166,9 @@ impl Provider for Docker {
             }
             smoke::run(&self.state, &self.log).await?;
             let pool = Arc::clone(&self.pool);
-            tokio::spawn(pool.fill(Arc::clone(&self.state), self.log.clone()));
+            let filling = pool.fill(Arc::clone(&self.state), self.log.clone());
+            // A drain waits for its end: a member in the making must not stay.
+            self.state.living.in_background(filling);
             Ok(())
         })
     }
@@ -229,17 +231,17 @@ async fn run(
     let ran = match spec.payload {
         Payload::Javascript(run) => {
             let ran = snippet::run(&execution, Some(&pool), run.code, &call).await;
-            ran.map(|(output, oom)| (Output::Javascript(output), oom))
+            ran.map(Output::Javascript)
         }
         Payload::Project(run) => {
             let open = state.settings.open_runner_fds;
             let ran = project::run(&execution, Some(&pool), *run, open, call).await;
-            ran.map(|(output, oom)| (Output::Project(output), oom))
+            ran.map(Output::Project)
         }
         Payload::Module(_) => Err(no_modules()),
     };
     pool.refill();
-    let (output, _) = ran?;
+    let output = ran?;
     Ok(RunOutput {
         output,
         tier,

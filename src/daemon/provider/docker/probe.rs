@@ -156,21 +156,20 @@ impl Probe<'_> {
             return Err(refused(TAMPERED));
         }
         let engine = &ground.engine;
+        // First of all: the others are asked in the version it finds.
         let version = engine
             .negotiate()
             .await
             .map_err(|fault| during("asking the engine", fault))?;
-        let info = engine
-            .info()
-            .await
-            .map_err(|fault| during("asking the engine", fault))?;
+        // At once, judged in order: a run may be waiting for this.
+        let (info, snippet, project) = tokio::join!(
+            engine.info(),
+            self.image(engine, &self.settings.image),
+            self.image(engine, &self.settings.project_image),
+        );
+        let info = info.map_err(|fault| during("asking the engine", fault))?;
         let tier = self.runtime(&info)?;
-        let mut snippet = self.image(engine, &self.settings.image).await?;
-        let mut project = if self.settings.project_image == self.settings.image {
-            snippet.clone()
-        } else {
-            self.image(engine, &self.settings.project_image).await?
-        };
+        let (mut snippet, mut project) = (snippet?, project?);
         let mut platform = match self.settings.client.platform.as_str() {
             "" => version.platform,
             chosen => chosen.to_owned(),

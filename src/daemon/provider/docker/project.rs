@@ -37,7 +37,7 @@ pub(super) async fn run(
     project: ProjectRun,
     open_descriptors: bool,
     mut call: Call,
-) -> Answer<(ProjectOutput, bool)> {
+) -> Answer<ProjectOutput> {
     let key = ReportKey::fresh().map_err(|error| during("making a report key", error))?;
     let image = execution.image(Role::Project);
     let files: Vec<File> = project
@@ -90,7 +90,7 @@ pub(super) async fn run(
     let verdict = tokio::task::spawn_blocking(move || Verdict::of(&stdout.bytes, &key, ending))
         .await
         .map_err(|lost| during("reading a report", lost))?;
-    Ok((output(verdict), out_of_memory))
+    Ok(output(verdict))
 }
 
 fn output(verdict: Verdict) -> ProjectOutput {

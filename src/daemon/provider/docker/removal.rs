@@ -74,6 +74,11 @@ impl Living {
         })
     }
 
+    /// Does other work that a drain waits for.
+    pub(super) fn in_background(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.removals.spawn(work);
+    }
+
     /// Waits until every removal begun so far has ended.
     pub(super) async fn settled(&self) {
         self.removals.close();

@@ -191,7 +191,7 @@ impl Smoke<'_> {
             ..Default::default()
         };
         let made = project::run(self.execution, None, run, open_descriptors, self.call());
-        let (output, _) = made.await?;
+        let output = made.await?;
         self.state.living.settled().await;
         if output.outcome != ProjectOutcome::PROJECT_OUTCOME_COMPLETED {
             return Err(ProviderError::internal(format!(
@@ -234,7 +234,7 @@ impl Smoke<'_> {
     /// A real snippet.
     async fn snippet(&self) -> Answer<()> {
         let code = format!("console.log({GREETING:?})");
-        let (output, _) = snippet::run(self.execution, None, code, &self.call()).await?;
+        let output = snippet::run(self.execution, None, code, &self.call()).await?;
         self.state.living.settled().await;
         if output.exit_code != 0 || output.stdout.bytes != format!("{GREETING}\n").as_bytes() {
             return Err(ProviderError::internal(format!(

@@ -21,7 +21,7 @@ pub(super) async fn run(
     pool: Option<&Pool>,
     code: String,
     call: &Call,
-) -> Answer<(ScriptOutput, bool)> {
+) -> Answer<ScriptOutput> {
     let image = execution.image(Role::Snippet);
     let command = Command {
         role: Role::Snippet,
@@ -35,9 +35,9 @@ pub(super) async fn run(
         exit,
         stdout,
         stderr,
-        out_of_memory,
+        ..
     } = call.run(execution, pool, command).await?;
-    let output = ScriptOutput {
+    Ok(ScriptOutput {
         stdout,
         stderr,
         exit_code: match exit {
@@ -45,6 +45,5 @@ pub(super) async fn run(
             Exit::Budget => TIMED_OUT,
         },
         timed_out: exit == Exit::Budget,
-    };
-    Ok((output, out_of_memory))
+    })
 }

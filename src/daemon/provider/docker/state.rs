@@ -12,6 +12,7 @@ use super::{
     execution::{Execution, Role},
     image::Image,
     limits::{PREFLIGHT, PREFLIGHT_FRESH, PREFLIGHT_WAIT},
+    orphans,
     probe::{Found, Ground, Probe},
     removal::Living,
     settings::DockerSettings,
@@ -178,7 +179,15 @@ impl State {
         }
     }
 
-    async fn probe(&self) {
+    /// Sweeps in the background; what it cannot remove the next round does.
+    fn sweep(self: &Arc<Self>) {
+        let state = Arc::clone(self);
+        self.living.in_background(async move {
+            let _ = orphans::reconcile(&state).await;
+        });
+    }
+
+    async fn probe(self: &Arc<Self>) {
         let (ground, proven) = {
             let known = self.known();
             (known.ground.clone(), known.proven.clone())
@@ -201,10 +210,16 @@ impl State {
         let mut known = self.known();
         known.ground = found.ground;
         let now = Instant::now();
+        let was_away = matches!(known.last, Some((_, Err(_))));
         match found.execution {
             Ok(execution) => {
                 known.ready = Some(Arc::new(execution));
                 known.last = Some((now, Ok(())));
+                if was_away {
+                    // What could not be removed meanwhile goes now, not at the next round.
+                    drop(known);
+                    self.sweep();
+                }
             }
             Err(error) => {
                 known.ready = None;
