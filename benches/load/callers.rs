@@ -13,8 +13,12 @@ use tokio::{
 
 use crate::CODE;
 
-/// What a caller waits after it was shed; it grows with its number.
-const PAUSE: Duration = Duration::from_millis(5);
+/// What a caller waits after it was shed; it doubles, up to 64 times this, until
+/// a call runs again. Callers that come back at once would leave the machine
+/// no time for anything but refusals.
+const PAUSE: Duration = Duration::from_millis(10);
+/// Doublings at most.
+const DOUBLINGS: u32 = 6;
 /// Every so many answers of a caller the record is recomputed.
 const CHECK_EVERY: usize = 50;
 /// Faults that are kept in full.
@@ -86,6 +90,7 @@ async fn calls(
         .map_err(|error| error.to_string())?;
     let mut buffer = Vec::new();
     let mut call = 0_usize;
+    let mut shed_in_a_row = 0_u32;
     while Instant::now() < until {
         call += 1;
         let id = format!("{number:016x}{call:016x}");
@@ -107,6 +112,7 @@ async fn calls(
         match answer.status {
             200 => {
                 seen.latencies.push(time);
+                shed_in_a_row = 0;
                 if call % CHECK_EVERY == 1 {
                     check(&request, &answer.body)?;
                     seen.checked += 1;
@@ -115,7 +121,10 @@ async fn calls(
             // The detail: not dispatched, for want of capacity.
             429 if answer.text().contains("\"CAY\"") => {
                 seen.shed += 1;
-                tokio::time::sleep(PAUSE * (1 + number as u32 % 4)).await;
+                // Not all of them in step.
+                let apart = Duration::from_millis((number % 16) as u64);
+                tokio::time::sleep(PAUSE * (1 << shed_in_a_row) + apart).await;
+                shed_in_a_row = (shed_in_a_row + 1).min(DOUBLINGS);
             }
             _ => return Err(format!("{}: {}", answer.status, answer.text())),
         }
