@@ -26,7 +26,7 @@ const parseJson = (source, code, what) => {
     } catch {
       bad("a string that does not end or an unknown escape");
     }
-    if (!value.isWellFormed()) bad("half of a surrogate pair");
+    if (/\p{Surrogate}/u.test(value)) bad("half of a surrogate pair");
     return value;
   };
   const value = (depth) => {

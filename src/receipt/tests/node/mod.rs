@@ -13,7 +13,10 @@ use serde_json::Value;
 /// gives what it returns.
 pub fn run(parts: &[&str], main: &str, input: &Value) -> Value {
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("page/script");
-    let mut program = String::from("\"use strict\";\n");
+    // Older releases have WebCrypto in a module only.
+    let mut program = String::from(
+        "\"use strict\";\nif (!globalThis.crypto) globalThis.crypto = require(\"node:crypto\").webcrypto;\n",
+    );
     for part in parts {
         program += &fs::read_to_string(scripts.join(format!("{part}.js"))).unwrap();
     }
