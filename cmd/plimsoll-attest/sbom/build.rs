@@ -15,6 +15,7 @@ use plimsoll_console::{
     output::Stop,
     progress::{Measure, Progress},
 };
+use plimsoll_keyfile::Locations;
 
 use super::{
     failure,
@@ -213,7 +214,11 @@ fn write(bom: &Bom<'_>, out: &Path, asked: &Build, key: &PublicKey) -> Result<Wr
 /// Refuses to write over what is read, `--force` or not.
 fn guard(out: &Path, asked: &Build, matches: &ArgMatches) -> Result<(), Failure> {
     let read = matches.get_many::<PathBuf>("pub").unwrap_or_default();
-    for input in read.chain([&asked.bundle]) {
+    let own = matches
+        .get_flag("own")
+        .then(|| Locations::from_environment().public())
+        .flatten();
+    for input in read.chain([&asked.bundle]).chain(&own) {
         let same = match (fs::canonicalize(out), fs::canonicalize(input)) {
             (Ok(a), Ok(b)) => a == b,
             _ => false,
