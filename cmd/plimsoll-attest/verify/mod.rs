@@ -7,7 +7,7 @@ mod follow;
 mod shown;
 mod state;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use clap::ArgMatches;
 use plimsoll_console::{
