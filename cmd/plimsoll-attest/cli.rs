@@ -40,6 +40,8 @@ const ENTRIES: &[Entry] = &[
     crate::open_statement::ENTRY,
     #[cfg(feature = "daemon")]
     crate::daemon::ENTRY,
+    #[cfg(feature = "clients")]
+    crate::clients::ENTRY,
     crate::completions::ENTRY,
     crate::man::ENTRY,
     crate::version::ENTRY,

@@ -4,6 +4,8 @@
 
 mod anchors;
 mod cli;
+#[cfg(feature = "clients")]
+mod clients;
 mod completions;
 #[cfg(feature = "daemon")]
 mod daemon;

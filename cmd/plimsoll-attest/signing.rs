@@ -17,7 +17,6 @@ pub fn key(
     make: bool,
     nothing: &str,
 ) -> Result<LoadedKey, Failure> {
-    #[cfg(unix)]
     no_core_dumps();
     let variable = std::env::var_os(default_key::KEY_VARIABLE);
     let loaded = default_key::load(file, variable, &Locations::from_environment(), make)
@@ -99,9 +98,14 @@ fn failure(error: &KeyError, nothing: &str) -> Failure {
     }
 }
 
-/// A core dump would hold the private key.
+/// A core dump would hold the private key, or the token, at hand.
+pub fn no_core_dumps() {
+    #[cfg(unix)]
+    lower_limit();
+}
+
 #[cfg(unix)]
-fn no_core_dumps() {
+fn lower_limit() {
     let none = rustix::process::Rlimit {
         current: Some(0),
         maximum: Some(0),

@@ -62,6 +62,8 @@ classes! {
     Request "request" Refused "a request is not valid; nothing was sent";
     Bundle "bundle" Refused "the bundle must not be appended to";
 
+    Registry "registry" Refused "the registry of callers is not valid, or a change to it is refused";
+
     PolicyTier "policy_tier" Negative "a call's tier is below the one required";
     PolicyProvider "policy_provider" Negative "a call's provider is not one of those required";
     PolicySoftware "policy_software" Negative "a call's software is not one of those required";

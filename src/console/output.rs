@@ -5,6 +5,7 @@
 //! means depends on what the output is for, so each command states its [`Stream`].
 
 mod conclude;
+mod deliver;
 mod options;
 
 use std::io::{self, BufWriter, IsTerminal as _, Write};

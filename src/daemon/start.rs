@@ -12,10 +12,11 @@ use std::{
     time::{Duration, Instant},
 };
 
+use plimsoll_callers::Caller;
 use tokio_rustls::TlsAcceptor;
 
 use crate::{
-    admission::Limiter,
+    admission::{Ledger, Limiter},
     announce::{self, Addresses, count},
     config::{Auth, Choice, Environment, Settings},
     descriptors,
@@ -171,12 +172,8 @@ async fn run_bound<S: Future<Output = ()>>(
     announce::ready(&*provider, proven, log);
 
     let limiter = Limiter::new(settings.limits);
-    let service = Arc::new(RunService::new(
-        Arc::clone(&provider),
-        limiter,
-        log.clone(),
-        proven,
-    ));
+    let service = RunService::new(Arc::clone(&provider), limiter, log.clone(), proven);
+    let service = Arc::new(service.with_ledger(ledger(&settings)));
     if let Some(facts) = &settings.hardened {
         hardened::check_all(facts, &situation(&settings, &*provider), proven)?;
         log.info("the production policy is met")
@@ -235,17 +232,29 @@ async fn run_bound<S: Future<Output = ()>>(
     })
 }
 
-/// What the production policy judges.
-fn situation<'a>(settings: &'a Settings, provider: &'a dyn Provider) -> Situation<'a> {
-    let callers = match &settings.auth {
+/// The allowances of paid time: the daemon's and each caller's own.
+fn ledger(settings: &Settings) -> Arc<Ledger> {
+    let callers = callers(settings)
+        .iter()
+        .map(|caller| (caller.id.shared(), caller.paid_seconds_per_day));
+    Ledger::new(settings.paid_seconds_per_day, callers.collect())
+}
+
+/// The callers of the registry; none without one.
+fn callers(settings: &Settings) -> &[Caller] {
+    match &settings.auth {
         Auth::Registry(registry) => registry.callers(),
         Auth::Open | Auth::Token(_) => &[],
-    };
+    }
+}
+
+/// What the production policy judges.
+fn situation<'a>(settings: &'a Settings, provider: &'a dyn Provider) -> Situation<'a> {
     Situation {
         provider: provider.name(),
         metered: provider.metering().is_some(),
         registry: matches!(settings.auth, Auth::Registry(_)),
-        without_allowance: callers
+        without_allowance: callers(settings)
             .iter()
             .filter(|caller| caller.paid_seconds_per_day == 0)
             .map(|caller| caller.id.as_str().to_owned())

@@ -108,6 +108,8 @@ pub struct Resources {
 pub struct Metering {
     /// Longest time a machine may be billed past its run while it is deleted.
     pub teardown: Duration,
+    /// Budget of a run that asks for none.
+    pub default_timeout: Duration,
 }
 
 /// One provider. Every method but `run` and the session calls must be cheap or

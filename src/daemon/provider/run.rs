@@ -76,6 +76,7 @@ pub struct RunContext {
 pub struct Teardown {
     gave_up: Arc<AtomicBool>,
     memory_limit_mb: Arc<AtomicU64>,
+    owed_ms: Arc<AtomicU64>,
 }
 
 impl Teardown {
@@ -99,6 +100,18 @@ impl Teardown {
     #[must_use]
     pub fn gave_up(&self) -> bool {
         self.gave_up.load(Ordering::Acquire)
+    }
+
+    /// Says, before the run's end, how long its machine will still be billed.
+    pub fn owes(&self, time: Duration) {
+        let ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        self.owed_ms.store(ms, Ordering::Release);
+    }
+
+    /// How long the machine will still be billed.
+    #[must_use]
+    pub fn owed(&self) -> Duration {
+        Duration::from_millis(self.owed_ms.load(Ordering::Acquire))
     }
 }
 

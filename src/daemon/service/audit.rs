@@ -11,11 +11,11 @@ use plimsoll_wire::{
     validate,
 };
 
-use super::dispatch::log_text;
+use super::dispatch::{Aftermath, log_text};
 use crate::{
     call::Principal,
     log::{Line, Log},
-    provider::{ProviderError, Teardown, TierNow, tier_name},
+    provider::{ProviderError, TierNow, tier_name},
     surface,
 };
 
@@ -76,8 +76,8 @@ impl Entry {
     }
 
     /// Writes the line of a run that was answered.
-    pub(super) fn succeeded(&self, log: &Log, response: &RunResponse, teardown: &Teardown) {
-        self.begin(log.info(self.op.message()), teardown)
+    pub(super) fn succeeded(&self, log: &Log, response: &RunResponse, after: &Aftermath) {
+        self.begin(log.info(self.op.message()), after)
             .text("sandbox", &response.sandbox)
             .text("isolation", &response.isolation)
             .with(|line| result(line, response.result.as_ref()))
@@ -92,11 +92,11 @@ impl Entry {
         log: &Log,
         current: &Current,
         duration_ms: i64,
-        teardown: &Teardown,
+        after: &Aftermath,
         error: &ProviderError,
     ) {
         let message = format!("{} failed", self.op.message());
-        self.begin(log.error(&message), teardown)
+        self.begin(log.error(&message), after)
             .text("sandbox", current.sandbox)
             .text("isolation", tier_name(current.tier))
             .int("duration_ms", duration_ms)
@@ -105,7 +105,7 @@ impl Entry {
             .end();
     }
 
-    fn begin<'a>(&self, line: Line<'a>, teardown: &Teardown) -> Line<'a> {
+    fn begin<'a>(&self, line: Line<'a>, after: &Aftermath) -> Line<'a> {
         let line = line.text("op", self.op.name()).text("caller", &self.caller);
         let line = match &self.op {
             Op::Javascript {
@@ -143,12 +143,16 @@ impl Entry {
                 .int("code_bytes", *code_bytes)
                 .int("files", *files),
         };
-        let line = if teardown.gave_up() {
+        let line = match after.paid() {
+            Some(paid) => line.float("paid_seconds", paid.as_secs_f64()),
+            None => line,
+        };
+        let line = if after.gave_up() {
             line.bool("teardown_gave_up", true)
         } else {
             line
         };
-        match teardown.memory_limit_hit() {
+        match after.memory_limit_hit() {
             Some(limit) => line
                 .bool("oom", true)
                 .int("oom_limit_mb", i64::try_from(limit).unwrap_or(i64::MAX)),

@@ -11,8 +11,9 @@ use std::{
 use futures_util::FutureExt;
 use plimsoll_wire::limits::MAX_RUN;
 
+use super::admit::Admitted;
 use crate::{
-    admission::Capacity,
+    admission::{Charge, Moment, Receipt, Reservation},
     call::Call,
     provider::{Answer, Kind, Provider, ProviderError, RunContext, RunOutput, RunSpec, Teardown},
     surface,
@@ -22,13 +23,37 @@ use crate::{
 /// the call is answered without it. Its task goes on and keeps its slot.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Runs one request and says what became of its sandbox.
+/// What a run leaves to be told, besides its outcome.
+pub(super) struct Aftermath {
+    teardown: Teardown,
+    receipt: Option<Receipt>,
+}
+
+impl Aftermath {
+    /// Whether the sandbox could not be removed.
+    pub(super) fn gave_up(&self) -> bool {
+        self.teardown.gave_up()
+    }
+
+    /// The limit in MiB that memory ran out at.
+    pub(super) fn memory_limit_hit(&self) -> Option<u64> {
+        self.teardown.memory_limit_hit()
+    }
+
+    /// The paid time it was charged, on a provider billed by the second.
+    pub(super) fn paid(&self) -> Option<Duration> {
+        self.receipt.as_ref().map(Receipt::charged)
+    }
+}
+
+/// Runs one request.
 pub(super) async fn run(
     provider: &Arc<dyn Provider>,
     spec: RunSpec,
-    capacity: Capacity,
+    admitted: Admitted,
     call: &Call,
-) -> (Answer<RunOutput>, Teardown) {
+) -> (Answer<RunOutput>, Aftermath) {
+    let Admitted { capacity, paid } = admitted;
     let ceiling = Instant::now() + MAX_RUN;
     let deadline = call.deadline.map_or(ceiling, |own| own.min(ceiling));
     let teardown = Teardown::default();
@@ -41,15 +66,32 @@ pub(super) async fn run(
         grant: None,
         teardown: teardown.clone(),
     };
+    let aftermath = Aftermath {
+        teardown: teardown.clone(),
+        receipt: paid.as_ref().map(Reservation::receipt),
+    };
     let provider = Arc::clone(provider);
     let left = deadline.saturating_duration_since(Instant::now());
     let outcome = bounded(left + GRACE, async move {
         let capacity = context.capacity.clone();
         let outcome = provider.run(spec, context).await;
+        // A run that panics drops its reservation, which charges the time so far.
+        if let Some(paid) = paid {
+            paid.settle(charge(&teardown), Moment::now());
+        }
         drop(capacity);
         outcome
     });
-    (outcome.await, teardown)
+    (outcome.await, aftermath)
+}
+
+fn charge(teardown: &Teardown) -> Charge {
+    let owed = teardown.owed();
+    if teardown.gave_up() {
+        Charge::Whole { owed }
+    } else {
+        Charge::Elapsed { owed }
+    }
 }
 
 /// Runs `work` in a task of its own, which goes on when `bound` has passed.

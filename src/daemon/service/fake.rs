@@ -25,8 +25,8 @@ use crate::{
         test_support::{self, Kept},
     },
     provider::{
-        Answer, Capabilities, Environment, Output, Provider, ProviderError, Resources, RunContext,
-        RunOutput, RunSpec, ScriptOutput, TierNow,
+        Answer, Capabilities, Environment, Metering, Output, Provider, ProviderError, Resources,
+        RunContext, RunOutput, RunSpec, ScriptOutput, TierNow,
     },
 };
 
@@ -47,6 +47,7 @@ pub(crate) struct Fake {
     pub(crate) smoke: Option<ProviderError>,
     /// The smoke test waits for it.
     pub(crate) smoke_gate: Option<Arc<tokio::sync::Notify>>,
+    pub(crate) metering: Option<Metering>,
     pub(crate) drains: AtomicUsize,
     pub(crate) orphans: Mutex<Answer<usize>>,
     pub(crate) specs: Mutex<Vec<RunSpec>>,
@@ -71,6 +72,7 @@ impl Default for Fake {
             preflight_gate: Mutex::new(None),
             smoke: None,
             smoke_gate: None,
+            metering: None,
             drains: AtomicUsize::new(0),
             orphans: Mutex::new(Ok(0)),
             specs: Mutex::default(),
@@ -135,6 +137,10 @@ impl Provider for Fake {
             memory_mb: 128,
             ..Resources::default()
         }
+    }
+
+    fn metering(&self) -> Option<Metering> {
+        self.metering
     }
 
     fn preflight(&self) -> BoxFuture<'_, Answer<()>> {

@@ -4,6 +4,7 @@
 //! passed, in the order of `check.rs`. A refusal says so with its mark; an
 //! error after dispatch never does unless the provider itself marked it.
 
+mod admit;
 mod answer;
 mod audit;
 mod check;
@@ -14,22 +15,20 @@ mod sessions;
 pub(crate) use dispatch::{bounded, log_text};
 
 use std::{
+    collections::HashMap,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
 use plimsoll_record::{make, request_digest};
-use plimsoll_wire::{
-    Code, Reason, Refusal,
-    proto::{
-        CloseSessionRequest, CloseSessionResponse, DescribeRequest, DescribeResponse, MessageField,
-        OpenSessionRequest, OpenSessionResponse, RunRequest, RunResponse, SessionRunRequest,
-        SessionRunResponse, run_request,
-    },
+use plimsoll_wire::proto::{
+    CloseSessionRequest, CloseSessionResponse, DescribeRequest, DescribeResponse, MessageField,
+    OpenSessionRequest, OpenSessionResponse, RunRequest, RunResponse, SessionRunRequest,
+    SessionRunResponse, run_request,
 };
 
 use crate::{
-    admission::{Capacity, Limiter, Shed},
+    admission::{Ledger, Limiter},
     call::{Answer, Call, CallError, Service},
     log::Log,
     metrics::Metrics,
@@ -47,6 +46,7 @@ const READY_LOG_EVERY: Duration = Duration::from_secs(30);
 pub struct RunService {
     provider: Arc<dyn Provider>,
     limiter: Arc<Limiter>,
+    ledger: Arc<Ledger>,
     log: Log,
     proven: TierNow,
     metrics: Arc<Metrics>,
@@ -65,11 +65,20 @@ impl RunService {
         RunService {
             provider,
             limiter,
+            ledger: Ledger::new(0, HashMap::new()),
             log,
             proven,
             metrics: Arc::default(),
             ready_logged: Mutex::new(None),
         }
+    }
+
+    /// The same service with these allowances of paid time; without, there are
+    /// none.
+    #[must_use]
+    pub fn with_ledger(mut self, ledger: Arc<Ledger>) -> Self {
+        self.ledger = ledger;
+        self
     }
 
     /// What has been counted.
@@ -129,29 +138,24 @@ impl RunService {
             .map_err(|error| dispatch::log_text(&error))
     }
 
-    fn admit(&self, call: &Call) -> Result<Capacity, Refusal> {
-        let key: Arc<str> = match &call.principal.id {
-            Some(id) => Arc::clone(id),
-            None => Arc::from(call.principal.key()),
-        };
-        self.limiter
-            .admit(&key, Instant::now())
-            .map_err(Shed::refusal)
-    }
-
     async fn single_run(&self, call: Call, request: RunRequest) -> Answer<RunResponse> {
         let checked = check::single_run(&request, &call.principal, &*self.provider)
             .map_err(|refusal| CallError::refused(&refusal))?;
-        let capacity = self
-            .admit(&call)
-            .map_err(|refusal| CallError::refused(&refusal))?;
-
         let digest = request_digest(&request);
         let entry = audit::Entry::of(&request, &call.principal);
         let payload = payload(request.payload).ok_or_else(|| {
             surface::internal("a payload passed its check and is none", &self.log)
         })?;
         let kind = payload.kind();
+        let admitted = admit::run(
+            &*self.provider,
+            &self.limiter,
+            &self.ledger,
+            &call.principal,
+            kind,
+            checked.timeout,
+        )
+        .map_err(|refusal| CallError::refused(&refusal))?;
         let rule = checked.rule;
         let spec = RunSpec {
             payload,
@@ -162,7 +166,7 @@ impl RunService {
 
         self.metrics.run_dispatched();
         let begun = Instant::now();
-        let (outcome, teardown) = dispatch::run(&self.provider, spec, capacity, &call).await;
+        let (outcome, aftermath) = dispatch::run(&self.provider, spec, admitted, &call).await;
         let duration_ms = millis(begun.elapsed());
 
         let stated = || self.provider.environment(kind).identity;
@@ -179,11 +183,11 @@ impl RunService {
                     sandbox: self.provider.name(),
                     tier: self.provider.tier(),
                 };
-                entry.failed(&self.log, &current, duration_ms, &teardown, &error);
+                entry.failed(&self.log, &current, duration_ms, &aftermath, &error);
                 return Err(surface::shown(&error, &self.log));
             }
         };
-        entry.succeeded(&self.log, &response, &teardown);
+        entry.succeeded(&self.log, &response, &aftermath);
 
         let started = unix_ms(call.received);
         let facts = make::Facts {
@@ -209,12 +213,6 @@ impl RunService {
             *last = Some(Instant::now());
         }
         due
-    }
-}
-
-impl Shed {
-    fn refusal(self) -> Refusal {
-        Refusal::new(Code::ResourceExhausted, Reason::Capacity, self.message())
     }
 }
 
@@ -277,6 +275,8 @@ impl Service for RunService {
     }
 }
 
+#[cfg(test)]
+mod admit_tests;
 #[cfg(test)]
 mod audit_tests;
 #[cfg(test)]

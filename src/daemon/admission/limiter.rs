@@ -1,5 +1,4 @@
-//! Admission: how many runs at once and how often, for the daemon and for each
-//! caller. It refuses at once and never queues.
+//! How many runs at once and how often, for the daemon and for each caller.
 
 use std::{
     collections::HashMap,
@@ -9,6 +8,8 @@ use std::{
     },
     time::{Duration, Instant},
 };
+
+use super::shed::Shed;
 
 /// A bucket is forgotten only after this long without use, and only when full.
 const FORGET_AFTER: Duration = Duration::from_secs(120);
@@ -26,42 +27,6 @@ pub struct Limits {
     pub rate_per_min: u64,
     /// Starts a caller may make at once; at least 1 when there is a rate.
     pub burst: u64,
-}
-
-/// Why a start was shed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Shed {
-    /// All slots of the daemon are taken.
-    AtCapacity,
-    /// All slots of the caller are taken.
-    PerKey,
-    /// The caller's bucket is empty.
-    Rate,
-}
-
-impl Shed {
-    /// Every cause, in the order in which they are counted and shown.
-    pub const ALL: [Shed; 3] = [Shed::AtCapacity, Shed::PerKey, Shed::Rate];
-
-    /// The name counters use.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Shed::AtCapacity => "at_capacity",
-            Shed::PerKey => "per_key",
-            Shed::Rate => "rate",
-        }
-    }
-
-    /// What the caller is told. No numbers: they would tell of other callers.
-    #[must_use]
-    pub const fn message(self) -> &'static str {
-        match self {
-            Shed::AtCapacity => "the daemon is at capacity; try again later",
-            Shed::PerKey => "this caller has too many runs in flight",
-            Shed::Rate => "this caller starts runs faster than its rate allows",
-        }
-    }
 }
 
 #[derive(Debug)]
@@ -149,7 +114,9 @@ impl Limiter {
         self.shed[cause as usize].load(Ordering::Relaxed)
     }
 
-    fn count(&self, cause: Shed) {
+    /// Counts a start that was shed, by this limiter or by the ledger of paid
+    /// time before it.
+    pub(crate) fn count(&self, cause: Shed) {
         self.shed[cause as usize].fetch_add(1, Ordering::Relaxed);
     }
 
@@ -232,5 +199,5 @@ pub struct Capacity {
 }
 
 #[cfg(test)]
-#[path = "admission_tests.rs"]
+#[path = "limiter_tests.rs"]
 mod tests;
