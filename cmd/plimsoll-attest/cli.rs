@@ -72,6 +72,12 @@ pub fn main(args: impl Iterator<Item = OsString>) -> ExitCode {
     }
     let matches = match args::parse(&definition(), args) {
         Ok(matches) => matches,
+        #[cfg(feature = "clients")]
+        Err(outcome) => {
+            let outcome = crate::clients::without_tokens(outcome);
+            return output::report(outcome, crate::version::facts());
+        }
+        #[cfg(not(feature = "clients"))]
         Err(outcome) => return output::report(outcome, crate::version::facts()),
     };
     let found = matches

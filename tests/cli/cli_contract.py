@@ -91,6 +91,19 @@ POLICY = {
     "require-outcome": words("OUTCOME", ("success",)),
 }
 
+REGISTRY = {"file": path("PATH", required=True), **JSON, **SHARED}
+CALLER = {"id": text("ID", required=True), **REGISTRY}
+NEW_CALLER = {"scope": text("S", repeatable=True), "paid-seconds-per-day": number(default="0"), **CALLER}
+CLIENTS = {
+    "create": {"token-stdout": SWITCH, **NEW_CALLER},
+    "import": NEW_CALLER,
+    "limit": {"paid-seconds-per-day": number(required=True), **CALLER},
+    "list": REGISTRY,
+    "rotate": {"token-stdout": SWITCH, "token-stdin": SWITCH, **CALLER},
+    "revoke": CALLER,
+    "check": REGISTRY,
+}
+
 COMMANDS: dict[str, dict[str, Flag]] = {
     "keygen": {"out": path("PREFIX", short="o", required=True), **JSON, **SHARED},
     "run": {**RUN, **JSON, **SHARED},
@@ -171,8 +184,12 @@ COMMANDS: dict[str, dict[str, Flag]] = {
         **JSON,
         **SHARED,
     },
+    **{f"clients {word}": flags for word, flags in CLIENTS.items()},
     "completions": SHARED,
     "man": {"out": path("DIR", short="o"), **SHARED},
     "version": {**JSON, **SHARED},
 }
-"""Every command but `daemon`, which has no flag but `--help`."""
+"""Every command but `daemon`, which has no flag but `--help`. Those of a group have its word before them."""
+
+GROUPS = tuple(dict.fromkeys(command.split()[0] for command in COMMANDS if " " in command))
+"""Words that stand before the commands of a group."""

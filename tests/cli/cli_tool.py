@@ -41,11 +41,14 @@ CLASS_EXIT = {
     **{f"bom_{step}": {1} for step in ("parse", "not_canonical", "schema", "profile", "serial")},
     **{f"attachment_{what}": {1} for what in ("missing", "hash", "evidence_mismatch")},
     "bom_mismatch": {5},
+    "registry": {1},
     **dict.fromkeys(("different", "not_success"), {5}),
     **{f"policy_{rule}": {5} for rule in ("tier", "provider", "software", "environment", "time", "outcome")},
 }
 ALLOWED_EMPTY = ("stdout_base64", "stderr_base64", "code_base64", "content_base64")
 COMMANDS = ("keygen", "run", "verify", "verify-entry", "replay", "digest", "inspect", "sbom", "sign-statement", "open-statement", "completions", "man", "version")
+GROUPS = {"clients": ("create", "import", "limit", "list", "rotate", "revoke", "check")}
+FORMATS = (*COMMANDS, "usage", *GROUPS, *(f"{group}-{word}" for group, words in GROUPS.items() for word in words))
 
 SECRETS: set[bytes] = set()
 """What no output may hold: key material and tokens, in every form a leak could take."""
@@ -128,7 +131,7 @@ class Result:
         assert names[:3] == ["format", "ok", "exit"], f"the first members: {shown}"
         assert value["exit"] == self.code and value["ok"] is (self.code == 0), shown
         found = re.fullmatch(r"plimsoll-attest/([a-z-]+)/v1", value["format"])
-        assert found and found[1] in (*COMMANDS, "usage"), shown
+        assert found and found[1] in FORMATS, shown
         validate(value, f"{found[1]}.v1.schema.json")
         _no_absent_facts(value, shown)
         self.errors = value.get("errors", [value["error"]] if "error" in value else [])
@@ -263,7 +266,8 @@ class Cli:
     def both(self, *args, stdin: bytes | None = None, **options) -> Result:
         """Runs it for a person and for a script; they must agree. Gives the script's result."""
         human = self(*args, stdin=stdin, **options)
-        script = self(args[0], "--json", *args[1:], stdin=stdin, **options)
+        words = 2 if args[0] in GROUPS else 1
+        script = self(*args[:words], "--json", *args[words:], stdin=stdin, **options)
         assert human.code == script.code, f"{args}: {human.code} and {script.code} with --json"
         assert [e["class"] for e in human.errors] == [e["class"] for e in script.errors], args
         for error in script.errors:

@@ -6,7 +6,7 @@ import re
 import shlex
 
 import pytest
-from cli_contract import COMMANDS, Flag
+from cli_contract import COMMANDS, GROUPS, Flag
 from cli_tool import TABLE, shrunk
 
 SECTIONS = re.compile(r"^(Usage|Arguments|Options|Exit codes|Environment|Examples|Commands):", re.M)
@@ -19,7 +19,7 @@ def sections(text: str) -> dict[str, str]:
 
 
 def help_of(cli, command: str) -> dict[str, str]:
-    found = cli(command, "--help")
+    found = cli(*command.split(), "--help")
     assert (found.code, found.err) == (0, b"")
     return sections(found.out.decode())
 
@@ -64,7 +64,7 @@ def test_flags_are_those_of_the_contract(cli, command):
 
 def test_every_command_is_known(cli):
     listed = re.findall(r"^  ([a-z-]+)  ", sections(cli("help").out.decode())["Commands"], re.M)
-    assert sorted(listed) == sorted([*COMMANDS, "daemon"])
+    assert sorted(listed) == sorted({"daemon", *(command.split()[0] for command in COMMANDS)})
     # Usage without a command names them too.
     assert re.findall(r"^  ([a-z-]+)  ", cli().err.decode(), re.M) == ["do", *listed] or all(name in cli().err.decode() for name in listed)
 
@@ -83,9 +83,25 @@ def test_help_is_complete(cli, command):
     codes = [int(code) for code in re.findall(r"^  (\d+)  ", found["Exit codes"], re.M)]
     assert codes == sorted(codes) and 0 in codes and set(codes) <= {*TABLE.values(), 70}
     assert len(examples(found, command)) >= 2
-    assert cli("help", command).out == cli(command, "--help").out
-    assert all(len(line) <= 100 for line in cli(command, "--help").out.decode().splitlines())
-    assert b"\x1b" not in cli(command, "--help").out
+    shown = cli(*command.split(), "--help").out
+    assert cli("help", *command.split()).out == shown
+    assert all(len(line) <= 100 for line in shown.decode().splitlines())
+    assert b"\x1b" not in shown
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_groups_name_their_commands(cli, group):
+    found = help_of(cli, group)
+    words = [command.split()[1] for command in COMMANDS if command.startswith(f"{group} ")]
+    assert re.findall(r"^  ([a-z-]+)  ", found["Commands"], re.M) == words
+    assert len(examples(found, group)) >= 2 and found["Exit codes"].strip()
+    assert cli("help", group).out == cli(group, "-h").out == cli(group, "help").out
+    nothing = cli(group)
+    assert (nothing.code, nothing.cls) == (2, "usage") and all(word in nothing.err.decode() for word in words)
+    script = cli(group, "--json")
+    assert (script.code, script.cls) == (2, "usage") and script.json["format"] == f"plimsoll-attest/{group}/v1"
+    near = cli(group, words[0][:-1])
+    assert (near.code, near.cls) == (2, "usage") and words[0] in near.prose
 
 
 CODES = {
@@ -96,6 +112,7 @@ CODES = {
     "inspect": {0, 1, 2},
     "verify": {0, 1, 2, 5},
     "verify-entry": {0, 1, 2, 5},
+    **{command: {0, 1, 2} for command in COMMANDS if command.startswith("clients ")},
 }
 
 
@@ -109,7 +126,7 @@ def test_examples_are_lines_that_the_program_takes(cli):
     """Each example of each help parses: what it names may be missing, its flags are right."""
     for command in COMMANDS:
         for line in examples(help_of(cli, command), command):
-            words = shlex.split(re.split(r" [|>] ", line)[0])
+            words = shlex.split(re.split(r" [|<>] ", line)[0])
             words = ["http://127.0.0.1:1" if word.startswith("https://sandbox.example") else word for word in words]
             words = [str(cli.cwd / "made") if word.startswith(("/usr/", "/secure/")) else word for word in words]
             found = cli(*words, raw=True)

@@ -14,6 +14,7 @@ mod rotate;
 use clap::{ArgMatches, Command};
 use plimsoll_console::{
     Console, ExitCode, Options, Stream,
+    args::{ParseOutcome, UsageKind},
     help::{self, Sections},
 };
 
@@ -90,6 +91,20 @@ fn define(command: Command) -> Command {
         };
         group.subcommand(help::with_sections(command, &sections))
     })
+}
+
+/// Takes a stray argument of the group out of a refusal: it may be a token that
+/// someone took for an argument.
+pub fn without_tokens(mut outcome: ParseOutcome) -> ParseOutcome {
+    const HIDDEN: &str = "(not shown, since it may be a token)";
+    if let ParseOutcome::Usage(error) = &mut outcome
+        && error.command.first().is_some_and(|word| word == ENTRY.name)
+        && let UsageKind::ExtraArgument { given } | UsageKind::UnknownCommand { given, near: None } =
+            &mut error.kind
+    {
+        HIDDEN.clone_into(given);
+    }
+    outcome
 }
 
 fn run(_: &Console, matches: &ArgMatches) -> ExitCode {

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use plimsoll_callers::{
-    BeginError, CallerId, ChangeError, Faults, ReadError, SaveError, TokenFault, lock_path,
+    BeginError, CallerId, ChangeError, FaultKind, Faults, ReadError, SaveError, TokenFault,
+    lock_path,
 };
 use plimsoll_console::{
     Class, Console, Errors, ExitCode, Failure, JsonObject, escape, files::plain_words,
@@ -110,11 +111,16 @@ pub fn unreadable(path: &Path, error: &ReadError) -> Failure {
 /// The faults of a registry.
 pub fn invalid(path: &Path, faults: &Faults) -> Refusal {
     const ADVICE: &str = "Correct the file by hand. Nothing was changed.";
+    const EMPTY: &str = "Add a caller with create.";
     let mut failures: Vec<Failure> = faults
         .kept()
         .iter()
         .map(|fault| {
-            let failure = refused("invalid", fault.kind.to_string(), ADVICE).file(path);
+            let (reason, advice) = match fault.kind {
+                FaultKind::Empty => ("empty", EMPTY),
+                _ => ("invalid", ADVICE),
+            };
+            let failure = refused(reason, fault.kind.to_string(), advice).file(path);
             match fault.offset {
                 Some(offset) => failure.offset(offset as u64),
                 None if fault.pointer.is_empty() => failure,

@@ -12,6 +12,12 @@ fn sbom() {
     trycmd::TestCases::new().case("tests/transcripts/sbom-*.trycmd");
 }
 
+#[cfg(feature = "clients")]
+#[test]
+fn clients() {
+    trycmd::TestCases::new().case("tests/transcripts/clients-*.trycmd");
+}
+
 /// Help names every command, so these are those of a complete build.
 #[cfg(all(feature = "bom", feature = "run", feature = "wasm"))]
 #[test]
