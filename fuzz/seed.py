@@ -59,3 +59,5 @@ for bom in sorted(DATA.glob("sbom/*.cdx.json")):
     for member in sorted(value):
         less = {name: inner for name, inner in value.items() if name != member}
         seed("bom_check", f"{bom.stem}-without-{member.strip('$')}", (json.dumps(less, indent=2, sort_keys=True) + "\n").encode())
+for registry in sorted(DATA.glob("clients/*.json")):
+    seed("registry", registry.stem, registry.read_bytes())

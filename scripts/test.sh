@@ -8,7 +8,7 @@ step() { printf '\n== %s\n' "$*"; }
 
 step "tools"
 missing=()
-for tool in curl:curl man:man-db groff:groff cc:gcc python3:python3 zsh:zsh fish:fish systemd-analyze:systemd; do
+for tool in curl:curl man:man-db groff:groff cc:gcc python3:python3 zsh:zsh fish:fish strace:strace systemd-analyze:systemd; do
   command -v "${tool%%:*}" >/dev/null || missing+=("${tool##*:}")
 done
 # A browser for the receipt's page and a font to draw it with; a linter for shell. Node.js comes from Debian only where there

@@ -3,16 +3,19 @@
 //! `OPERATOR_PAGE=overwrite cargo test -p plimsoll-daemon operator_page` writes
 //! them again after a change of a variable, a metric, a key or a status.
 
-use std::{collections::BTreeSet, fmt::Write as _, path::PathBuf};
+use std::{collections::BTreeSet, fmt::Write as _, path::PathBuf, time::Duration};
 
 use plimsoll_wire::proto::{JavaScriptRun, ModuleRow, ModuleRun, ProjectOutcome, ProjectRun};
 
 use crate::{
+    admission::Shed,
     call::Service,
     config::{Group, VARIABLES},
     exit::Exit,
     metrics::FAMILIES,
-    provider::{ModuleOutput, Output, ProjectOutput, ProviderError, RunOutput, ScriptOutput},
+    provider::{
+        Metering, ModuleOutput, Output, ProjectOutput, ProviderError, RunOutput, ScriptOutput,
+    },
     service::fake::{Fake, Rig, answering, call, output, request, script},
 };
 
@@ -51,6 +54,15 @@ async fn tables() {
     block("exit", &exits());
     block("audit", &audit_keys().await);
     block("metrics", &metrics());
+    block("shed", &shed());
+}
+
+fn shed() -> String {
+    let mut table = String::from("| `reason` | The caller reads |\n|---|---|\n");
+    for cause in Shed::ALL {
+        let _ = writeln!(table, "| `{}` | {} |", cause.name(), cause.message());
+    }
+    table
 }
 
 fn variables() -> String {
@@ -104,7 +116,7 @@ fn metrics() -> String {
 }
 
 /// Keys of the audit line: on which lines, and what they hold.
-const AUDIT: [(&str, &str, &str); 26] = [
+const AUDIT: [(&str, &str, &str); 27] = [
     ("op", "all", "`javascript`, `project`, `module`, `cell`"),
     (
         "caller",
@@ -124,6 +136,11 @@ const AUDIT: [(&str, &str, &str); 26] = [
     ("rows", "module", "rows of the table"),
     ("row_width", "module", "values in a row"),
     ("max_steps", "module", "steps of one simulation at most"),
+    (
+        "paid_seconds",
+        "all",
+        "on a provider billed by the second: what the run was charged",
+    ),
     (
         "teardown_gave_up",
         "all",
@@ -234,6 +251,10 @@ async fn written_keys() -> Vec<Vec<String>> {
                         true => Err(ProviderError::deadline()),
                     };
                     (answering(answer))(spec, context)
+                }),
+                metering: Some(Metering {
+                    teardown: Duration::ZERO,
+                    default_timeout: Duration::ZERO,
                 }),
                 ..Fake::default()
             });

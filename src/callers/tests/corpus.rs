@@ -1,4 +1,5 @@
 //! The registries of `testdata/clients`: what each is refused for.
+#![allow(clippy::unwrap_used)]
 
 use std::{fs, path::PathBuf};
 

@@ -1,4 +1,5 @@
 //! The file on disk: links, modes, locks, other writers, a full disk.
+#![allow(clippy::unwrap_used)]
 #![cfg(unix)]
 
 use std::{

@@ -1,5 +1,6 @@
 //! Properties of registries: what is written reads back, edits do what they say
 //! and nothing else, no text makes the reader fail otherwise.
+#![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
 
