@@ -30,6 +30,9 @@ pub(super) const ENGINE_TEXT_CAP: usize = 64 << 10;
 pub(super) const PREFLIGHT: Duration = Duration::from_secs(10);
 /// How long a good preflight stands for the next one.
 pub(super) const PREFLIGHT_FRESH: Duration = Duration::from_secs(5);
+/// How often a provider that keeps containers ready looks again, so that no run
+/// has to wait for it.
+pub(super) const PREFLIGHT_AHEAD: Duration = Duration::from_secs(3);
 /// How long a caller waits behind a preflight in flight.
 pub(super) const PREFLIGHT_WAIT: Duration = Duration::from_secs(2);
 

@@ -22,14 +22,12 @@ use super::{
     container::Ready,
     execution::{Execution, Role},
     launch::{self, Start},
-    limits::{CONTROL_CALL, POOL_MEMBER_AGE, PROJECT_BACKSTOP, PROJECT_CEILING},
+    limits::{CONTROL_CALL, POOL_MEMBER_AGE, PREFLIGHT_AHEAD, PROJECT_BACKSTOP, PROJECT_CEILING},
     project, snippet,
     state::State,
 };
 use crate::{log::Log, provider::Answer, surface};
 
-/// How often members are looked through for ones that are too old.
-const LOOK: Duration = Duration::from_secs(30);
 /// Pauses after a member could not be made, doubling.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
@@ -96,7 +94,11 @@ impl Pool {
         while self.size > 0 && !self.closed.load(Ordering::Acquire) {
             self.drop_old();
             let Some(role) = self.wanting() else {
-                let _ = tokio::time::timeout(LOOK, self.wake.notified()).await;
+                let woken = tokio::time::timeout(PREFLIGHT_AHEAD, self.wake.notified());
+                if woken.await.is_err() {
+                    // A failure is the next run's to report.
+                    let _ = state.at_most(PREFLIGHT_AHEAD).await;
+                }
                 continue;
             };
             match tokio::time::timeout(MAKING, self.make(&state, role)).await {

@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use plimsoll_wire::Tier;
@@ -135,7 +135,12 @@ impl State {
     /// # Errors
     /// What the probe found wrong; the state is then not ready.
     pub(super) async fn preflight(self: &Arc<Self>) -> Answer<Arc<Execution>> {
-        if let Some(fresh) = self.fresh() {
+        self.at_most(PREFLIGHT_FRESH).await
+    }
+
+    /// A verified state of at most this age, as [`State::preflight`].
+    pub(super) async fn at_most(self: &Arc<Self>, age: Duration) -> Answer<Arc<Execution>> {
+        if let Some(fresh) = self.fresh(age) {
             return Ok(fresh);
         }
         let asked = Instant::now();
@@ -171,10 +176,10 @@ impl State {
         self.known().last = None;
     }
 
-    fn fresh(&self) -> Option<Arc<Execution>> {
+    fn fresh(&self, age: Duration) -> Option<Arc<Execution>> {
         let known = self.known();
         match &known.last {
-            Some((at, Ok(()))) if at.elapsed() < PREFLIGHT_FRESH => known.ready.clone(),
+            Some((at, Ok(()))) if at.elapsed() < age => known.ready.clone(),
             _ => None,
         }
     }
