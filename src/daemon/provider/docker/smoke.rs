@@ -35,9 +35,13 @@ const RUNNER_PROBE: &str = include_str!("smoke_runner.js");
 const PREFIX: &str = "crsbx-smoke-";
 const PIDS_PREFIX: &str = "crsbx-smoke-pids-";
 const SOCKET: &str = "/run/host-api.sock";
+const SOCKET_CURE: &str = "; a socket of the host was mounted into that container: if its mount is what failed, register runsc with --host-uds=open and restart the engine";
 const GREETING: &str = "plimsoll-snippet-ok";
 /// Languages by their names on the wire, and how each answers with its name.
-const LANGUAGES: &str = "node -e \"console.log('javascript')\" && { ! command -v python3 >/dev/null || python3 -c \"print('python')\"; }";
+const LANGUAGES: &str = "unset NODE_OPTIONS; node -e \"console.log('javascript')\" && { ! command -v python3 >/dev/null || python3 -c \"print('python')\"; }";
+/// An image's own options are for its projects: one may name a file that a
+/// project brings and these do not.
+const REACH: &str = "unset NODE_OPTIONS; node probe.js";
 
 /// Proves everything, then takes note of which images were proved.
 pub(super) async fn run(state: &Arc<State>, log: &Log) -> Answer<()> {
@@ -160,7 +164,11 @@ impl Smoke<'_> {
         let ready = self.execution.maker.make(PREFIX, container).await?;
         if let Err(error) = ready.sandbox.start().await {
             let _ = ready.sandbox.remove(()).await;
-            return Err(error);
+            // A gVisor that may not touch host sockets does not even start.
+            return Err(match container.socket {
+                Some(_) => error.and_public(SOCKET_CURE),
+                None => error,
+            });
         }
         let ended = ready
             .feed(vec![Zeroizing::new(program.into_bytes())])
@@ -187,7 +195,7 @@ impl Smoke<'_> {
                 path: "probe.js".to_owned(),
                 content: RUNNER_PROBE.to_owned(),
             }],
-            steps: vec!["node probe.js".to_owned(), LANGUAGES.to_owned()],
+            steps: vec![REACH.to_owned(), LANGUAGES.to_owned()],
             ..Default::default()
         };
         let made = project::run(self.execution, None, run, open_descriptors, self.call());
