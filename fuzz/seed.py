@@ -61,3 +61,5 @@ for bom in sorted(DATA.glob("sbom/*.cdx.json")):
         seed("bom_check", f"{bom.stem}-without-{member.strip('$')}", (json.dumps(less, indent=2, sort_keys=True) + "\n").encode())
 for registry in sorted(DATA.glob("clients/*.json")):
     seed("registry", registry.stem, registry.read_bytes())
+for anchor in sorted(DATA.glob("anchors/*.anchor")):
+    seed("anchor", anchor.stem, anchor.read_bytes())

@@ -1,6 +1,9 @@
 //! Key files named on the command line, and the default key's public half.
 
-use std::path::{Path, PathBuf};
+use std::{
+    io::Read as _,
+    path::{Path, PathBuf},
+};
 
 use clap::{Arg, ArgAction, ArgMatches, value_parser};
 use plimsoll_attestation::{KeyFault, PublicKey, key::MAX_KEY_BYTES};
@@ -87,7 +90,13 @@ pub fn verifying(console: &Console, matches: &ArgMatches) -> Result<Vec<PublicKe
 /// # Errors
 /// Class `io` or `key`; no byte of the file is in it.
 pub fn public(console: &Console, file: &Path) -> Result<PublicKey, Failure> {
-    let bytes = Inputs::new(console).read(file, Dash::Refused, MAX_KEY_BYTES as u64 + 1)?;
+    let input = Inputs::new(console).open(file, Dash::Refused)?;
+    let mut bytes = Vec::new();
+    // One byte more, so that too long a file has the reason of one.
+    let mut limited = input.take(MAX_KEY_BYTES as u64 + 1);
+    if let Err(error) = limited.read_to_end(&mut bytes) {
+        return Err(limited.into_inner().fault(&error));
+    }
     PublicKey::from_pem(&bytes).map_err(|fault| failure(file, fault))
 }
 

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use plimsoll_attestation::KeyFault;
 use plimsoll_console::{Class, Console, ExitCode, Failure, files::plain_words};
 use plimsoll_keyfile::{KeyError, LoadedKey, Locations, default_key, files::ReadError};
 
@@ -35,6 +36,16 @@ pub fn key(
 
 /// A key that cannot sign.
 fn failure(error: &KeyError, nothing: &str) -> Failure {
+    if let KeyError::Read {
+        path,
+        error: ReadError::TooLarge { .. },
+    } = error
+    {
+        let fault = KeyFault::TooLarge;
+        return Failure::new(Class::Key, format!("{fault}; {nothing}"), fault.cure())
+            .reason(fault.word())
+            .file(path);
+    }
     let (class, path, advice) = match error {
         KeyError::Absent { path } => (
             Class::Key,

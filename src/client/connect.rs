@@ -9,7 +9,10 @@ use tokio::{
     time::sleep,
 };
 
-use crate::base_url::{BaseUrl, Host};
+use crate::{
+    base_url::{BaseUrl, Host},
+    tls_fault::TlsFault,
+};
 
 /// Addresses tried of one name.
 const MAX_ADDRESSES: usize = 16;
@@ -32,8 +35,27 @@ pub(crate) enum ConnectError {
     #[error("the name {host} leads to no loopback address; cleartext goes nowhere else")]
     NotLoopback { host: String },
     #[cfg_attr(not(feature = "tls"), allow(dead_code))]
-    #[error("no TLS connection to {base}: {error}")]
-    Tls { base: String, error: io::Error },
+    #[error("no TLS connection to {base}: {}", told(.fault.as_ref(), error))]
+    Tls {
+        base: String,
+        error: io::Error,
+        fault: Option<TlsFault>,
+    },
+}
+
+/// A fault of the other side in our words; the system's where the connection broke.
+fn told(fault: Option<&TlsFault>, error: &io::Error) -> String {
+    fault.map_or_else(|| error.to_string(), ToString::to_string)
+}
+
+impl ConnectError {
+    /// What is wrong with the other side of a TLS connection.
+    pub(crate) fn tls(&self) -> Option<TlsFault> {
+        match self {
+            ConnectError::Tls { fault, .. } => *fault,
+            _ => None,
+        }
+    }
 }
 
 /// How connections are encrypted, where they are.
@@ -64,6 +86,7 @@ pub(crate) async fn open(
             Ok(stream) => Ok(Box::new(stream)),
             Err(error) => Err(ConnectError::Tls {
                 base: base.to_string(),
+                fault: crate::tls::fault(&error),
                 error,
             }),
         },

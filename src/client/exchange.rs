@@ -133,7 +133,11 @@ async fn attempt(shared: &Shared, plan: &Plan<'_>) -> Result<Bytes, Fault> {
     let request = request(shared, plan, &id)?;
     let stream = connect::open(&shared.base, &shared.security)
         .await
-        .map_err(|error| unreachable(error.to_string()))?;
+        .map_err(|error| {
+            let mut failure = unreachable(error.to_string());
+            failure.tls = error.tls();
+            failure
+        })?;
     let ready = drive::ready(stream)
         .await
         .map_err(|error| unreachable(error.to_string()))?;

@@ -7,7 +7,7 @@ use plimsoll_wire::{
     proto::{RunRecord, RunRequest, RunResponse},
 };
 
-use crate::{recorder::RecorderError, session::Closed};
+use crate::{recorder::RecorderError, session::Closed, tls_fault::TlsFault};
 
 /// An exchange that passed every check.
 #[derive(Clone, Debug, PartialEq)]
@@ -156,6 +156,8 @@ pub struct CallFailure {
     pub closed: Option<Box<Closed>>,
     /// Why the recorder did not keep it.
     pub recorder_error: Option<RecorderError>,
+    /// What is wrong with the other side of a TLS connection that was not made.
+    pub tls: Option<TlsFault>,
 }
 
 impl CallFailure {
@@ -180,6 +182,7 @@ impl CallFailure {
             unanswered: None,
             closed: None,
             recorder_error: None,
+            tls: None,
         }
     }
 

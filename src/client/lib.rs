@@ -52,6 +52,7 @@ mod open;
 mod scan;
 #[cfg(feature = "tls")]
 mod tls;
+mod tls_fault;
 mod token;
 
 pub use base_url::BaseUrl;
@@ -60,6 +61,7 @@ pub use failure::{CallFailure, Checked, Class, Ran, Stage};
 pub use options::{ClientError, Options, Trust};
 pub use recorder::{Recorder, RecorderError};
 pub use session::{Closed, OpenSession, Session};
+pub use tls_fault::TlsFault;
 pub use token::{MAX_TOKEN_BYTES, Token, TokenError};
 /// Cancels calls that were started with it; see [`CallOptions::cancel`].
 pub use tokio_util::sync::CancellationToken as CancelToken;

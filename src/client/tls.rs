@@ -7,7 +7,7 @@ use tokio_rustls::{
     TlsConnector,
     client::TlsStream,
     rustls::{
-        ClientConfig, RootCertStore,
+        CertificateError, ClientConfig, Error, RootCertStore,
         crypto::ring,
         pki_types::{CertificateDer, ServerName, pem::PemObject},
     },
@@ -16,6 +16,7 @@ use tokio_rustls::{
 use crate::{
     base_url::Host,
     options::{ClientError, Trust},
+    tls_fault::TlsFault,
 };
 
 /// Most certificates read of one PEM text.
@@ -55,6 +56,33 @@ impl Connector {
         };
         self.0.connect(name, stream).await
     }
+}
+
+/// What a failed handshake says of the other side; `None` when the connection
+/// itself broke.
+pub(crate) fn fault(error: &io::Error) -> Option<TlsFault> {
+    let error = error.get_ref()?.downcast_ref::<Error>()?;
+    Some(match error {
+        Error::InvalidCertificate(certificate) => match certificate {
+            CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+                TlsFault::Expired
+            }
+            CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+                TlsFault::NotYetValid
+            }
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+                TlsFault::WrongHost
+            }
+            // A namesake of a trusted authority that did not sign it is none.
+            CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+                TlsFault::UnknownIssuer
+            }
+            _ => TlsFault::BadCertificate,
+        },
+        // What comes first from one who speaks TLS is a TLS record.
+        Error::InvalidMessage(_) => TlsFault::Plaintext,
+        _ => return None,
+    })
 }
 
 fn platform() -> Result<RootCertStore, ClientError> {

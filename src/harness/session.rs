@@ -253,5 +253,6 @@ fn opened_twice() -> CallFailure {
         unanswered: None,
         closed: None,
         recorder_error: None,
+        tls: None,
     }
 }

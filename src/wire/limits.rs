@@ -44,5 +44,11 @@ pub const MAX_OWNER_BYTES: usize = 64;
 pub const MAX_RUN_MS: u32 = 300_000;
 /// Longest run the RPC layer allows.
 pub const MAX_RUN: Duration = Duration::from_millis(MAX_RUN_MS as u64);
+/// Memory that the elements of repeated fields of one decoded message may take
+/// together. An element of two bytes on the wire becomes a hundred in memory;
+/// everything else of a message is bounded by its own length.
+pub const MAX_ELEMENT_MEMORY: usize = 32 << 20;
+/// Nesting of a binary message.
+pub const MAX_MESSAGE_DEPTH: u32 = 100;
 /// Nesting of a JSON text.
 pub const MAX_JSON_DEPTH: usize = 100;

@@ -131,6 +131,17 @@ def test_links_and_other_files_are_left_alone(cli, key):
         assert (found.code, found.cls) == (2, "io") and not cli.bundle.exists(), place
 
 
+def test_an_anchor_is_no_other_file(cli, key):
+    found = cli.both("run", "--js", "1", "--key", key, "--bundle", "b", "--anchor", "b")
+    assert (found.code, found.cls) == (2, "usage") and not (cli.cwd / "b").exists()
+    bundle = cli.cwd / "copy.jsonl"
+    bundle.write_bytes(OWN.read_bytes())
+    for other in (bundle, key):
+        before = other.read_bytes()
+        found = write(cli, key, bundle, other)
+        assert (found.code, found.error["reason"]) == (1, "format") and other.read_bytes() == before
+
+
 def test_run_keeps_an_anchor(cli, key):
     run = ("run", "--js", "1", "--key", key, "--anchor", "a")
     first = cli(*run, "--json")

@@ -7,12 +7,13 @@ import json
 import os
 import signal
 import stat
+import threading
 
 import cli_proto
 import pytest
 from cli_fake import REASONS, Call, closed_port
 from cli_proto import SESSION, SESSION_ID
-from cli_tool import SECRETS
+from cli_tool import OWN_KEY, OWN_PUB, SECRETS
 
 SECRETS.add(SESSION_ID.encode())
 
@@ -305,3 +306,25 @@ def test_interrupted_in_the_second_call(cli, fake, calls):
     assert process.returncode == -signal.SIGINT and b"may have run" in err
     assert sessions.procedures[-1] == "CloseSession"
     assert "request" in lines(cli)[0] and cli("verify-entry", "--own", "--line", "1", cli.bundle).code == 0
+
+
+def test_two_processes_with_one_session_id(cli, calls, fake):
+    """A daemon that repeats its IDs: both checked the bundle before either appended; the second is refused under the lock."""
+    both_open = threading.Barrier(2)
+
+    def on_open(sessions: Sessions, call: Call, request) -> bool:
+        both_open.wait(timeout=60)
+        return False
+
+    key = cli.cwd / "own.key"
+    key.write_bytes(OWN_KEY.read_bytes())
+    key.chmod(0o600)
+    running = [cli.popen("run", "--json", "--daemon", fake(Sessions(on_open=on_open)).url, "--key", key, "--session", calls) for _ in range(2)]
+    ended = [(process.communicate(timeout=120), process.returncode) for process in running]
+    assert sorted(code for _, code in ended) == [0, 3]
+    [refused] = [json.loads(out) for (out, _), code in ended if code == 3]
+    assert (refused["error"]["class"], refused["error"]["reason"], refused["error"]["ran"]) == ("not_kept", "session_held", "yes")
+    kept = cli.cwd / refused["unsealed"]
+    assert len(kept.read_bytes().splitlines()) == 4 and stat.S_IMODE(kept.stat().st_mode) == 0o600
+    found = cli.both("verify", "--pub", OWN_PUB, cli.bundle)
+    assert found.code == 0 and found.json["bundles"][0]["records"] == 3, "the bundle is whole and holds the session once"

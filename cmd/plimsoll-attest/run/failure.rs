@@ -136,6 +136,9 @@ pub fn of_call(call: &CallFailure, embedded: bool) -> Failure {
 }
 
 fn of_answer(mut failure: Failure, call: &CallFailure) -> Failure {
+    if let Some(fault) = call.tls {
+        failure = failure.reason(fault.word());
+    }
     if !call.member.is_empty() {
         failure = failure.member(&call.member);
     }
@@ -334,6 +337,9 @@ pub fn kept(error: &AppendError) -> String {
 }
 
 fn call_advice(call: &CallFailure, embedded: bool) -> String {
+    if let Some(fault) = call.tls {
+        return fault.cure().to_owned();
+    }
     let text = match (class_of_call(call), call.not_dispatched()) {
         (harness::Class::Unreachable, _) => {
             "Check the daemon's address and that it runs; then run it again."

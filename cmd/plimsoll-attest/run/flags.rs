@@ -263,6 +263,12 @@ impl Form {
                 ));
             }
         }
+        if one::<PathBuf>(matches, "anchor") == one::<PathBuf>(matches, "bundle") {
+            return Err(usage(
+                "--anchor and --bundle name one file",
+                "An anchor is a file of its own, best where the bundle's writer cannot reach.",
+            ));
+        }
         Ok(Form {
             source,
             destination: Destination::read("run", matches)?,
