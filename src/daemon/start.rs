@@ -76,6 +76,9 @@ pub async fn run<S: Future<Output = ()>>(
 
 /// The provider the settings choose. No network, no process.
 fn provider(settings: &Settings, log: &Log) -> Arc<dyn Provider> {
+    // Only an engine has more to say than its errors.
+    #[cfg(not(feature = "docker"))]
+    let _ = log;
     match &settings.provider {
         #[cfg(feature = "wasm")]
         Choice::Wasm => Arc::new(crate::provider::Wasm::new(
