@@ -23,7 +23,8 @@ impl Flags {
         let mut flags = Flags {
             callers: 1000,
             time: Duration::from_secs(60),
-            max_concurrent: 64,
+            // Room for every caller; with less, what is over it is shed.
+            max_concurrent: 1024,
             quick: true,
         };
         let mut asked_quick = false;
