@@ -170,7 +170,7 @@ impl Call {
             }
             // Asked also to know that the engine lives: one that stops sends
             // its containers signals that are not the guest's doing.
-            (Ending::Exited(code), Some(stderr)) => match sandbox.out_of_memory().await {
+            (Ending::Exited(code), Some(stderr)) => match sandbox.out_of_memory(code).await {
                 Ok(out_of_memory) => {
                     if out_of_memory {
                         self.teardown.out_of_memory(sandbox.memory_mb());

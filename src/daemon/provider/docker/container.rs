@@ -16,7 +16,7 @@ use super::{
     engine::Engine,
     fault::{during, environment, random_hex},
     launch::Marker,
-    limits::CONTROL_CALL,
+    limits::{CONTROL_CALL, KILLED, MEMORY_NEWS, MEMORY_NEWS_PAUSE},
     readback,
     removal::Living,
 };
@@ -112,11 +112,22 @@ impl Sandbox {
         )))
     }
 
-    /// Whether memory ran out in it, so far as the engine says.
-    pub(super) async fn out_of_memory(&self) -> Answer<bool> {
-        let seen = self.maker.engine.inspect(&self.id).await;
-        let seen = seen.map_err(|fault| during("asking how a container ended", fault))?;
-        Ok(seen.state.and_then(|state| state.oom_killed) == Some(true))
+    /// Whether memory ran out in it, so far as the engine says; `code` is how it
+    /// exited. The engine hears of a kill for memory and of the exit it caused
+    /// on two ways, and the exit is sometimes first: a killed one is asked again.
+    pub(super) async fn out_of_memory(&self, code: i32) -> Answer<bool> {
+        let until = Instant::now() + MEMORY_NEWS;
+        loop {
+            let seen = self.maker.engine.inspect(&self.id).await;
+            let seen = seen.map_err(|fault| during("asking how a container ended", fault))?;
+            if seen.state.and_then(|state| state.oom_killed) == Some(true) {
+                return Ok(true);
+            }
+            if code != KILLED || Instant::now() >= until {
+                return Ok(false);
+            }
+            tokio::time::sleep(MEMORY_NEWS_PAUSE).await;
+        }
     }
 }
 

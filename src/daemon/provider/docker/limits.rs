@@ -45,6 +45,14 @@ pub(super) const REMOVAL_PAUSES: [Duration; 2] = [Duration::from_secs(1), Durati
 /// How long after its declared end a container nobody answers for is removed.
 pub(super) const REAP_MARGIN: Duration = Duration::from_secs(300);
 
+/// The status of a container that was killed.
+pub(super) const KILLED: i32 = 137;
+/// How long after a killed container's exit the engine may still learn that
+/// memory had run out in it.
+pub(super) const MEMORY_NEWS: Duration = Duration::from_millis(500);
+/// Between two questions about that.
+pub(super) const MEMORY_NEWS_PAUSE: Duration = Duration::from_millis(20);
+
 /// One container of the smoke test.
 pub(super) const SMOKE_RUN: Duration = Duration::from_secs(30);
 /// What the smoke test tells a guest to answer within; old gVisor starts slowly.
