@@ -15,7 +15,11 @@ use zeroize::Zeroizing;
 /// Largest file of trust roots.
 const MOST_CA_BYTES: u64 = 4 << 20;
 /// The providers an embedded daemon can have in this build.
-const PROVIDERS: [&str; 2] = ["wasm", "docker"];
+const PROVIDERS: &[&str] = &[
+    "wasm",
+    #[cfg(feature = "docker")]
+    "docker",
+];
 
 /// What `--daemon`, `--ca-file` and `--provider` say.
 pub struct Destination {
@@ -40,7 +44,7 @@ pub fn flags() -> [Arg; 3] {
         Arg::new("provider")
             .long("provider")
             .value_name("NAME")
-            .value_parser(values::offered(&PROVIDERS))
+            .value_parser(values::offered(PROVIDERS))
             .help("The provider of the daemon started for this run [default: wasm]"),
     ]
 }
