@@ -63,3 +63,5 @@ for registry in sorted(DATA.glob("clients/*.json")):
     seed("registry", registry.stem, registry.read_bytes())
 for anchor in sorted(DATA.glob("anchors/*.anchor")):
     seed("anchor", anchor.stem, anchor.read_bytes())
+for report in sorted(DATA.glob("reports/*.xml")) + sorted(DATA.glob("reports/*.tap")):
+    seed("junit" if report.suffix == ".xml" else "tap", report.stem, report.read_bytes())

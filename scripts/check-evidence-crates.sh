@@ -2,7 +2,7 @@
 # The evidence crates depend on no network, runtime or daemon crate, and build and test alone.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-crates=(plimsoll-wire plimsoll-record plimsoll-attestation plimsoll-bom)
+crates=(plimsoll-wire plimsoll-record plimsoll-attestation plimsoll-bom plimsoll-receipt)
 forbidden='^(tokio|hyper|h2|http|connectrpc|tower|wasmtime|rustls|tokio-rustls|plimsoll-(daemon|client|harness|quickjs))$'
 for crate in "${crates[@]}"; do
   names=$(cargo tree --locked -p "$crate" -e normal --prefix none --format '{p}' | cut -d' ' -f1 | sort -u)

@@ -38,6 +38,8 @@ const ENTRIES: &[Entry] = &[
     crate::sbom::ENTRY,
     crate::sign_statement::ENTRY,
     crate::open_statement::ENTRY,
+    #[cfg(feature = "receipt")]
+    crate::pr_receipt::ENTRY,
     #[cfg(feature = "daemon")]
     crate::daemon::ENTRY,
     #[cfg(feature = "clients")]

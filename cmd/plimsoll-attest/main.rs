@@ -20,6 +20,8 @@ mod man;
 mod message;
 mod open_statement;
 mod policy;
+#[cfg(feature = "receipt")]
+mod pr_receipt;
 mod refusal;
 #[cfg(feature = "run")]
 mod replay;

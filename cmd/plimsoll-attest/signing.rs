@@ -115,6 +115,19 @@ pub fn no_core_dumps() {
     lower_limit();
 }
 
+/// For a key that lives in this process alone: no core dump, and no look into
+/// its memory by another process of the same user.
+#[cfg(all(unix, feature = "receipt", feature = "run"))]
+pub fn hide_memory() {
+    no_core_dumps();
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::process::{DumpableBehavior, set_dumpable_behavior};
+        // Where the system refuses, the key is as safe as any other process's.
+        let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
+    }
+}
+
 #[cfg(unix)]
 fn lower_limit() {
     let none = rustix::process::Rlimit {

@@ -56,7 +56,8 @@ impl Destination {
     /// Class `usage`.
     pub fn read(command: &'static str, matches: &ArgMatches) -> Result<Self, Failure> {
         let usage = |fact: &str, advice: &str| {
-            plimsoll_console::args::rule(&crate::cli::definition(), &[command], fact, advice)
+            let words: Vec<&str> = command.split(' ').collect();
+            plimsoll_console::args::rule(&crate::cli::definition(), &words, fact, advice)
         };
         let text = |id: &str| matches.get_one::<String>(id).cloned();
         let ca_file = matches.get_one::<PathBuf>("ca-file").cloned();

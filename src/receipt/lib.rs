@@ -7,6 +7,8 @@
 //! the signed answer.
 #![forbid(unsafe_code)]
 
+pub mod assemble;
+pub mod challenge;
 pub mod collect;
 pub mod config;
 pub mod escape;

@@ -43,11 +43,14 @@ CLASS_EXIT = {
     "bom_mismatch": {5},
     "registry": {1},
     **dict.fromkeys(("different", "not_success"), {5}),
+    **dict.fromkeys(("binding_mismatch", "git_commit", "git_tree", "file_mismatch", "file_unexplained", "file_missing", "report_missing", "report_parse"), {1}),
+    **dict.fromkeys(("result_mismatch", "config_mismatch", "floor_not_met", "workflow_changed", "key_mismatch", "many_runs", "no_runs"), {1}),
+    **dict.fromkeys(("tests_failed", "no_tests"), {5}),
     **{f"policy_{rule}": {5} for rule in ("tier", "provider", "software", "environment", "time", "outcome")},
 }
 ALLOWED_EMPTY = ("stdout_base64", "stderr_base64", "code_base64", "content_base64")
 COMMANDS = ("keygen", "run", "verify", "verify-entry", "replay", "digest", "inspect", "sbom", "sign-statement", "open-statement", "completions", "man", "version")
-GROUPS = {"clients": ("create", "import", "limit", "list", "rotate", "revoke", "check")}
+GROUPS = {"clients": ("create", "import", "limit", "list", "rotate", "revoke", "check"), "pr-receipt": ("init", "run", "verify", "render", "challenge")}
 FORMATS = (*COMMANDS, "usage", *GROUPS, *(f"{group}-{word}" for group, words in GROUPS.items() for word in words))
 
 SECRETS: set[bytes] = set()

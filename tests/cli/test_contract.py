@@ -113,6 +113,11 @@ CODES = {
     "verify": {0, 1, 2, 5},
     "verify-entry": {0, 1, 2, 5},
     **{command: {0, 1, 2} for command in COMMANDS if command.startswith("clients ")},
+    "pr-receipt init": {0, 2},
+    "pr-receipt run": {0, 1, 2, 3, 4, 5},
+    "pr-receipt verify": {0, 1, 2, 3, 4, 5},
+    "pr-receipt render": {0, 1, 2},
+    "pr-receipt challenge": {0, 1, 2},
 }
 
 

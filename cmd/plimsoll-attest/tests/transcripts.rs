@@ -35,3 +35,13 @@ fn run() {
         .env("PLIMSOLL_ATTEST_KEY", KEY)
         .case("tests/transcripts/run-*.trycmd");
 }
+
+/// What receipts are refused with. Nothing of a CI job's environment counts.
+#[cfg(all(feature = "receipt", feature = "run"))]
+#[test]
+fn receipts() {
+    trycmd::TestCases::new()
+        .env("GITHUB_EVENT_NAME", "")
+        .env("GITHUB_EVENT_PATH", "")
+        .case("tests/transcripts/receipt-*.trycmd");
+}

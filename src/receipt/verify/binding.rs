@@ -213,7 +213,7 @@ impl Check<'_> {
 }
 
 /// The reports a receipt lists, as they were asked for.
-pub(super) fn specs(receipt: &Receipt) -> Result<Vec<Spec>, String> {
+pub(crate) fn specs(receipt: &Receipt) -> Result<Vec<Spec>, String> {
     let mut specs: Vec<Spec> = Vec::new();
     for report in &receipt.reports {
         let format = match report.format.as_str() {

@@ -9,6 +9,8 @@ mod binding;
 mod document;
 mod revision;
 
+pub(crate) use binding::specs;
+
 use plimsoll_attestation::PublicKey;
 use plimsoll_wire::tier;
 use serde::Serialize;
@@ -204,6 +206,20 @@ pub fn verify(folder: &Folder, options: &Options) -> Report {
     check.finish()
 }
 
+/// The number of the pull request a receipt says it is of, without any check:
+/// to look for the clone's name of its head.
+#[must_use]
+pub fn stated_pull_request(folder: &Folder) -> Option<u64> {
+    #[derive(serde::Deserialize)]
+    struct Envelope {
+        payload: String,
+    }
+    let envelope: Envelope = serde_json::from_slice(&folder.receipt).ok()?;
+    let payload = plimsoll_attestation::base64::decode(&envelope.payload).ok()?;
+    let statement: Statement<Receipt> = serde_json::from_slice(&payload).ok()?;
+    Some(statement.predicate.pull_request.number)
+}
+
 /// How a step ended: `None` when it could not be checked. A warning has a code
 /// and a sentence, and is no refusal.
 type Outcomes = Option<Result<Said, Refused>>;
@@ -316,6 +332,16 @@ impl Check<'_> {
     }
 
     fn finish(mut self) -> Report {
+        // What was to be checked and could not be is no pass.
+        if self.options.place.is_some() && self.report.refusal().is_none() {
+            for step in &mut self.report.steps {
+                if step.state == State::NotChecked {
+                    step.state = State::Refused;
+                    step.code = Some("git_commit");
+                    step.detail = "it could not be checked".to_owned();
+                }
+            }
+        }
         if let (Some((receipt, payload)), Some(run), Some(outcome)) =
             (&self.receipt, &self.run, &self.outcome)
         {

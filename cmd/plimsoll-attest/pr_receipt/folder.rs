@@ -1,0 +1,99 @@
+//! Reading and writing a receipt's directory.
+
+use std::path::Path;
+
+use plimsoll_console::{
+    Class, Console, ExitCode, Failure,
+    files::{self, Dash, Inputs, Mode, Replace},
+};
+use plimsoll_receipt::{
+    assemble::{AssembleError, Rendered},
+    folder::{Folder, PAGE, SUMMARY},
+};
+
+/// Reads the evidence of a receipt, each file once.
+///
+/// # Errors
+/// Class `io`.
+pub fn read(console: &Console, path: &Path) -> Result<Folder, Failure> {
+    let mut folder = Folder::default();
+    let inputs = Inputs::new(console);
+    for (name, limit, bytes) in folder.parts() {
+        *bytes = inputs.read(&path.join(name), Dash::Refused, limit)?;
+    }
+    Ok(folder)
+}
+
+/// Writes the evidence into a directory that holds none of it, but for the
+/// bundle when it is there already.
+///
+/// # Errors
+/// Class `io` or `exists`.
+pub fn write(path: &Path, folder: &mut Folder, bundle_is_there: bool) -> Result<(), Failure> {
+    for (name, _, bytes) in folder.parts() {
+        if name == plimsoll_receipt::folder::BUNDLE && bundle_is_there {
+            continue;
+        }
+        let mode = if name.ends_with(".pub") || name.ends_with(".dsse.json") {
+            Mode::Public
+        } else {
+            Mode::Private
+        };
+        files::write(&path.join(name), bytes, mode, Replace::Never)?;
+    }
+    Ok(())
+}
+
+/// Writes what is rendered, over what was rendered before.
+///
+/// # Errors
+/// Class `io`.
+pub fn write_rendered(path: &Path, rendered: &Rendered) -> Result<(), Failure> {
+    for (name, text) in [(SUMMARY, &rendered.summary), (PAGE, &rendered.page)] {
+        files::write(
+            &path.join(name),
+            text.as_bytes(),
+            Mode::Private,
+            Replace::Forced,
+        )?;
+    }
+    Ok(())
+}
+
+/// A receipt that cannot be read back or put together.
+pub fn failure(error: &AssembleError) -> Failure {
+    let (class, reason) = match error {
+        AssembleError::Sign(fault) => (fault.class().word(), fault.reason().word()),
+        AssembleError::Bom(error) => (error.code(), ""),
+        AssembleError::Run(run) => match run {
+            plimsoll_receipt::run::RunError::Evidence(fault) => {
+                (fault.class().word(), fault.reason().word())
+            }
+            plimsoll_receipt::run::RunError::Many(_) => ("many_runs", ""),
+            plimsoll_receipt::run::RunError::None => ("no_runs", ""),
+            plimsoll_receipt::run::RunError::Other(_) => ("binding_mismatch", ""),
+        },
+        AssembleError::Open(plimsoll_receipt::statement::OpenError::Fault(fault)) => {
+            (fault.class().word(), fault.reason().word())
+        }
+        AssembleError::Open(_) | AssembleError::Reports(_) => ("statement", ""),
+        AssembleError::Key(fault) => ("key", fault.word()),
+    };
+    let class = super::class(class);
+    let failure = Failure::new(
+        class,
+        error.to_string(),
+        "The parts of the receipt do not belong together. Get the whole directory again as it was \
+         made.",
+    );
+    let failure = if class == Class::Internal {
+        failure.exit(ExitCode::Internal)
+    } else {
+        failure
+    };
+    if reason.is_empty() {
+        failure
+    } else {
+        failure.reason(reason)
+    }
+}
