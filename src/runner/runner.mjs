@@ -3,7 +3,8 @@
 //
 // Trust: the steps are hostile and have this process's uid. What they must not get is the report key. It
 // arrives on standard input, which is drained and closed before the first step exists, and then lives in
-// this process's memory, which the guard library (LD_PRELOAD, non-dumpable) and the kernel keep closed.
+// this process's memory, which the guard library (LD_PRELOAD, non-dumpable) and the kernel keep closed and
+// into which no debugger can be called.
 // Everything a step can reach (files, its own streams, timing) is data to bound, never to believe.
 
 import { spawn, spawnSync } from 'node:child_process';
@@ -19,6 +20,7 @@ const STEPS_ENCODED_MAX = 3 * MiB;
 const ARTIFACTS_MAX = 8 * MiB;
 const BODY_MAX = 15 * MiB;
 const PROOF_MS = 15_000;
+const DEBUG_SIGNAL = 'SIGUSR1';
 const TIMER_MAX_MS = 2 ** 31 - 1;
 const MARKER = '<<<PLIMSOLL_REPORT_V3>>>';
 const NO_KEY = '0'.repeat(64);
@@ -51,6 +53,24 @@ function isolationProven(openDescriptors) {
   return lines.length === opens.length && lines.every(
     (line, i) => line.includes(opens[i][0]) && /: (Permission denied|Operation not permitted)$/.test(line),
   );
+}
+
+// Takes Node's debug signal away: its own handler would open an inspector on the loopback interface, which
+// every step shares, and whoever speaks to that evaluates code in here, beside the report key. A listener
+// takes the handler's place. Proven by raising the signal: the listener hears it and no inspector is open.
+async function inspectorClosed() {
+  const heard = await new Promise((resolve) => {
+    const late = setTimeout(resolve, PROOF_MS, false);
+    process.on(DEBUG_SIGNAL, () => {
+      clearTimeout(late);
+      resolve(true);
+    });
+    process.kill(process.pid, DEBUG_SIGNAL);
+  });
+  if (!heard) return false;
+  if (!process.features.inspector) return true;
+  const { url } = await import('node:inspector');
+  return url() === undefined;
 }
 
 // ---- plan ------------------------------------------------------------------------------------------
@@ -411,11 +431,13 @@ async function main() {
   let report;
   try {
     delete process.env.LD_PRELOAD;
+    const closed = await inspectorClosed();
     const proven = isolationProven(process.argv.includes(OPEN_DESCRIPTORS));
     const plan = parsePlan(drainStdin(), (made) => {
       mac = made;
     });
     if (!proven) throw new SetupError('runner descriptor and memory isolation could not be proven');
+    if (!closed) throw new SetupError('the runner can be debugged from outside');
     report = await runPlan(plan);
   } catch (e) {
     report = { error: e instanceof SetupError ? e.message : 'the runner failed' };

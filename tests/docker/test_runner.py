@@ -46,6 +46,24 @@ def test_no_step_reads_the_runner_s_memory(engine: Engine, runtime: str):
         assert "Permission denied" in step["stdout"]
 
 
+INSPECT = """
+const net = require('net');
+process.kill(+process.env.PLIMSOLL_RUNNER_PID, 'SIGUSR1');
+let left = 20;
+const look = () => net.connect(9229, '127.0.0.1')
+  .on('connect', () => { console.log('open'); process.exit(); })
+  .on('error', (error) => { if (left-- > 0) setTimeout(look, 100); else console.log(error.code); });
+look();
+"""
+
+
+def test_no_step_opens_the_runner_s_inspector(engine: Engine, runtime: str):
+    # The engine's own seccomp profile and gVisor both let a step use the loopback interface.
+    ended = project(engine, runtime, ["node a.js", "echo on"], files=[{"path": "a.js", "content": INSPECT}])
+    assert [s["stdout"] for s in ended.steps] == ["ECONNREFUSED\n", "on\n"]
+    assert ended.done.stderr == b""
+
+
 def test_a_forged_frame_is_passed_over(engine: Engine, runtime: str):
     forged = "printf '\\n<<<PLIMSOLL_REPORT_V3>>> 12 %064d\\n{\"steps\":[]}' 0"
     ended = project(engine, runtime, [f"({forged} >> /proc/1/fd/1) 2>/dev/null; {forged}"])

@@ -111,6 +111,24 @@ def test_a_step_cannot_open_the_runner(bench: Bench):
     assert bench.run([step]).steps[0]["stdout"] == "done\n"
 
 
+def test_no_signal_opens_an_inspector(bench: Bench):
+    # What Node.js does on SIGUSR1 by itself would let a step evaluate code beside the report key.
+    step = (
+        "for i in 1 2 3; do kill -USR1 $PLIMSOLL_RUNNER_PID; sleep 0.3; done;"
+        "found=$(node -e \"require('net').connect(9229,'127.0.0.1').on('connect',()=>{console.log('open');process.exit()}).on('error',e=>console.log(e.code))\"); echo $found"
+    )
+    ended = bench.run([step])
+    assert ended.steps[0]["stdout"] == "ECONNREFUSED\n" and ended.stderr == b""
+
+
+def test_a_runner_that_is_being_debugged_runs_nothing(bench: Bench):
+    env = bench.environment()
+    env["NODE_OPTIONS"] = "--inspect=127.0.0.1:0"
+    done = subprocess.run(["node", bench.runner], env=env, input=plan(steps=["echo ran > ran"]), capture_output=True, cwd="/", **guest())
+    assert b"the runner can be debugged from outside" in done.stdout
+    assert not (bench.work / "ran").exists()
+
+
 def test_an_open_runner_reports_so_and_runs_nothing(bench: Bench):
     ended = bench.run(["echo ran > ran"], guard=False)
     assert ended.report == {"error": UNPROVEN}
