@@ -141,7 +141,7 @@ def test_reserved_types(cli):
         assert cli("sign-statement", *NOWHERE, "s.json").cls == found.cls
         about = cli("sign-statement", *NOWHERE, "--type", case["type"], "--about", OWN, "--pub", OWN_PUB, "--all-runs")
         assert (about.code, about.cls) == (1, found.cls)
-    for kind in ("urn:plimsoll-attest:x", "HTTP://plimsollmark.github.io:80/x/../%70limsoll/y", "URN:Plimsoll-Attest:x"):
+    for kind in ("urn:plimsoll-attest:x", "HTTP://plimsollmark.github.io:80/x/../%70limsoll/y", "https://plimsollmark.github.io:00000443/plimsoll/run-record/v1", "URN:Plimsoll-Attest:x"):
         found = cli.both("sign-statement", *NOWHERE, "--out", "o", "--type", kind, "--subject", "a=" + ZEROS)
         assert (found.code, found.cls) == (1, "reserved")
     text = json.dumps(whole()).replace(TYPE, "https://plimsollmark.github.io/plimsoll/\\u0072un-record/v1")

@@ -47,7 +47,8 @@ pub fn is_reserved(text: &str) -> bool {
     let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
     let host = authority.rsplit('@').next().unwrap_or(authority);
     let host = match host.rsplit_once(':') {
-        Some((host, "" | "80" | "443")) => host,
+        // A port may be written with zeros before it.
+        Some((host, port)) if matches!(port.trim_start_matches('0'), "" | "80" | "443") => host,
         _ => host,
     };
     if host.trim_end_matches('.') != RESERVED_HOST {
@@ -108,6 +109,10 @@ mod tests {
             "HTTPS://PlimsollMark.GitHub.IO/Plimsoll/Run-Record/v1",
             "https://plimsollmark.github.io:443/plimsoll/run-record/v1",
             "http://plimsollmark.github.io:80/plimsoll/run-record/v1",
+            "https://plimsollmark.github.io:0443/plimsoll/run-record/v1",
+            "https://plimsollmark.github.io:00000443/plimsoll/run-record/v1",
+            "http://plimsollmark.github.io:080/plimsoll/run-record/v1",
+            "http://plimsollmark.github.io:%3080/plimsoll/run-record/v1",
             "https://plimsollmark.github.io./plimsoll/run-record/v1",
             "https://plimsollmark.github.io//plimsoll//run-record/v1",
             "https://plimsollmark.github.io/x/../plimsoll/run-record/v1",
@@ -128,12 +133,44 @@ mod tests {
         }
     }
 
+    proptest::proptest! {
+        #[test]
+        fn every_spelling_of_the_authority_and_path_is_reserved(
+            scheme in "[hH][tT][tT][pP][sS]?",
+            slashes in "[/\\\\]{0,4}",
+            user in "([a-z]{1,3}(:[a-z0-9]{0,3})?@)?",
+            dot in "\\.{0,2}",
+            port in "(:|:0{0,40}(80|443)|:0{1,9})?",
+            before in "(/|/\\.|/x/\\.\\.|/%2e){0,3}",
+            upper in proptest::collection::vec(proptest::bool::ANY, 40),
+            encoded in proptest::collection::vec(proptest::bool::weighted(0.2), 40),
+            after in "(/[a-z0-9/-]{0,20})?([?#][a-z]{0,4})?",
+        ) {
+            let spelt = |text: &str| -> String {
+                text.chars()
+                    .zip(upper.iter().zip(&encoded))
+                    .map(|(letter, (upper, encoded))| match (upper, encoded) {
+                        (_, true) => format!("%{:02x}", u32::from(letter)),
+                        (true, _) => letter.to_ascii_uppercase().to_string(),
+                        _ => letter.to_string(),
+                    })
+                    .collect()
+            };
+            let host = spelt(RESERVED_HOST);
+            let first = spelt(RESERVED_FIRST_SEGMENT);
+            let text = format!("{scheme}:{slashes}{user}{host}{dot}{port}{before}/{first}{after}");
+            proptest::prop_assert!(is_type(&text) && is_reserved(&text), "{}", text);
+        }
+    }
+
     #[test]
     fn other_types_are_free() {
         for text in [
             "https://example.com/review/v1",
             "https://in-toto.io/attestation/test-result/v0.1",
             "https://plimsollmark.github.io/other/v1",
+            "https://plimsollmark.github.io:4430/plimsoll/x",
+            "https://plimsollmark.github.io:8080/plimsoll/x",
             "https://plimsollmark.github.io/plimsoll-extra/v1",
             "https://plimsollmark.github.io/plimsoll/../other",
             "https://plimsollmark.github.io.example.com/plimsoll/x",
