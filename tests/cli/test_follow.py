@@ -8,7 +8,7 @@ import signal
 import time
 
 import pytest
-from cli_tool import BUNDLES, OWN, OWN_PUB, ROOT
+from cli_tool import BUNDLES, OWN, OWN_KEY, OWN_PUB, ROOT
 
 LINES = OWN.read_bytes().splitlines(keepends=True)
 CALLS = [1, 2, 3, 5, 7, 8, 10]
@@ -103,6 +103,23 @@ def test_a_file_that_shrinks_or_is_replaced_ends_it(cli, kind):
             file.write(b"?")
     code, out, err = followed.end()
     assert code == 1 and "error[line]" in err and "cut or replaced" in err
+
+
+def test_no_anchor_is_made_of_a_file_that_was_changed_behind(cli):
+    key = cli.cwd / "own.key"
+    key.write_bytes(OWN_KEY.read_bytes())
+    key.chmod(0o600)
+    followed = Followed(cli, "--write-anchor", "kept.anchor", "--key", key)
+    followed.append(b"".join(LINES[:4]))
+    followed.until("verified 4 entries")
+    with open(followed.bundle, "r+b") as file:
+        file.seek(100)
+        file.write(b"ZZZZ")
+    followed.append(b"".join(LINES[4:]))
+    followed.until("verified 11 entries")
+    code, out, err = followed.end(signal.SIGTERM)
+    assert code == -signal.SIGTERM and "error[line]" in err and "cut or replaced" in err
+    assert "anchor" not in out and not (cli.cwd / "kept.anchor").exists()
 
 
 def test_a_fault_ends_it_with_its_code(cli):

@@ -1,7 +1,7 @@
 //! A bundle that is still being written: only what is new is checked.
 
 use std::{
-    io,
+    io::{self, Read as _},
     path::{Path, PathBuf},
 };
 
@@ -10,6 +10,7 @@ use plimsoll_record::Digest;
 use super::{
     disk::{BundleFile, Disk, Facts},
     entry::is_torn,
+    hashing::{Hashing, LineHash},
     reader::LineReader,
     report::Report,
     verify::{Verification, VerifyOptions},
@@ -51,6 +52,9 @@ pub enum Followed {
 
 /// Verifies a growing file through one descriptor. It never waits: ask again
 /// when time has passed.
+///
+/// A step looks at the last line taken; [`Follower::finish`] hashes every byte
+/// taken once more, so that its verdict is about the file as it is then.
 pub struct Follower<'k, 'd, D: Disk> {
     disk: &'d D,
     path: PathBuf,
@@ -58,6 +62,8 @@ pub struct Follower<'k, 'd, D: Disk> {
     identity: Option<(u64, u64)>,
     verification: Verification<'k>,
     last: Option<LastLine>,
+    /// Of the lines taken.
+    hash: LineHash,
 }
 
 /// The last line taken: while it stands where it stood, the file was not cut
@@ -88,6 +94,7 @@ impl<'k, 'd, D: Disk> Follower<'k, 'd, D> {
             identity: facts.identity,
             verification: Verification::new(keys),
             last: None,
+            hash: LineHash::default(),
         })
     }
 
@@ -104,10 +111,15 @@ impl<'k, 'd, D: Disk> Follower<'k, 'd, D> {
         self.guarded(|follower, length| {
             let offset = follower.verification.report().bytes;
             let source = follower.file.read_from(offset).map_err(io_fault)?;
+            let mut source = Hashing::new(source, follower.hash.clone());
             let mut last = follower.last;
             let mut seen = (visitor, Last(&mut last));
-            let read = follower.verification.read_with(source, options, &mut seen);
+            let read = follower
+                .verification
+                .read_with(&mut source, options, &mut seen);
             follower.last = last;
+            follower.hash = source.hash().of_lines();
+            drop(source);
             match read {
                 Err(fault) if !is_torn(&fault) => Err(fault),
                 _ => Ok(follower.up_to_date(length)),
@@ -128,6 +140,7 @@ impl<'k, 'd, D: Disk> Follower<'k, 'd, D> {
             let source = follower.file.read_from(offset).map_err(io_fault)?;
             let mut lines = LineReader::at(source, number, offset);
             let mut last = follower.last;
+            let mut hash = follower.hash.clone();
             let result = loop {
                 match lines.next_line() {
                     Ok(Some(line)) => {
@@ -135,6 +148,8 @@ impl<'k, 'd, D: Disk> Follower<'k, 'd, D> {
                         if let Err(fault) = follower.verification.push(line.bytes, &mut seen) {
                             break Err(fault);
                         }
+                        hash.update(line.bytes);
+                        hash.update(b"\n");
                         if follower.verification.report().ends_in_checkpoint() {
                             break Ok(Some(Followed::Checkpoint));
                         }
@@ -146,6 +161,7 @@ impl<'k, 'd, D: Disk> Follower<'k, 'd, D> {
             };
             drop(lines);
             follower.last = last;
+            follower.hash = hash;
             Ok(result?.unwrap_or_else(|| follower.up_to_date(length)))
         })
     }
@@ -209,6 +225,25 @@ impl<'k, 'd, D: Disk> Follower<'k, 'd, D> {
         }
     }
 
+    /// Checks that every byte taken is still there as it was.
+    fn unchanged(&mut self) -> Result<(), Fault> {
+        let taken = self.report().bytes;
+        let source = self.file.read().map_err(io_fault)?.take(taken);
+        let mut source = Hashing::new(source, LineHash::default());
+        io::copy(&mut source, &mut io::sink()).map_err(io_fault)?;
+        let (there, was) = (source.hash().digest(), self.hash.digest());
+        drop(source);
+        if there == was {
+            return Ok(());
+        }
+        let report = self.report();
+        Err(Fault::new(LineReason::Replaced)
+            .at_line(report.lines)
+            .expected(was.to_hex())
+            .found(there.to_hex())
+            .after_checkpoint(report.last_checkpoint()))
+    }
+
     /// What was found so far.
     #[must_use]
     pub fn report(&self) -> &Report {
@@ -224,15 +259,20 @@ impl<'k, 'd, D: Disk> Follower<'k, 'd, D> {
     }
 
     /// Ends the following. Bytes of an unfinished line make the file incomplete.
+    /// The lines taken are read and hashed again first.
     ///
     /// # Errors
-    /// As [`Follower::step`], and class `incomplete` or `chain`.
+    /// As [`Follower::step`], also when a line taken earlier was changed; and
+    /// class `incomplete` or `chain`.
     pub fn finish(mut self, visitor: &mut impl Visitor) -> Result<Report, Fault> {
         loop {
             match self.step(visitor)? {
                 Followed::Checkpoint => {}
-                Followed::UpToDate { unfinished: 0 } => return self.verification.finish(),
-                Followed::UpToDate { .. } => {
+                Followed::UpToDate { unfinished } => {
+                    self.unchanged()?;
+                    if unfinished == 0 {
+                        return self.verification.finish();
+                    }
                     let report = self.verification.report();
                     return Err(Fault::new(crate::fault::IncompleteReason::NoCheckpoint)
                         .at_line(report.lines.saturating_add(1))

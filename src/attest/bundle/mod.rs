@@ -15,6 +15,7 @@ pub mod writer;
 
 mod append_fault;
 mod examine;
+mod hashing;
 mod order;
 mod parallel;
 mod rescue;

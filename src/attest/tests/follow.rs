@@ -186,6 +186,55 @@ fn a_cut_or_exchanged_file_is_told_as_that() {
 }
 
 #[test]
+fn a_changed_line_before_the_last_is_told_at_the_end() {
+    use std::os::unix::fs::FileExt as _;
+    let bundle = vector("own-mixed.jsonl");
+    let first: usize = lines(&bundle)[..4].iter().map(|l| l.len() + 1).sum();
+    type Act = fn(&Scene, &[u8]);
+    let acts: [(&str, Act); 3] = [
+        ("written over", |scene, _| {
+            let file = OpenOptions::new().write(true).open(&scene.path).unwrap();
+            file.write_all_at(b"ZZZZ", 100).unwrap();
+        }),
+        ("a newline written over", |scene, bundle| {
+            let file = OpenOptions::new().write(true).open(&scene.path).unwrap();
+            let newline = lines(bundle)[0].len() as u64;
+            file.write_all_at(b" ", newline).unwrap();
+        }),
+        ("emptied and grown again", |scene, bundle| {
+            let length = fs::metadata(&scene.path).unwrap().len() as usize;
+            let mut other = bundle[..length].to_vec();
+            other[50] ^= 1;
+            fs::write(&scene.path, other).unwrap();
+        }),
+    ];
+    // Changed while part of it was taken, and after all of it was.
+    for (name, act) in acts {
+        for there in [first, first + 10, bundle.len()] {
+            for stepwise in [false, true] {
+                let scene = Scene::new(&bundle[..there]);
+                let mut follower = scene.follower();
+                if stepwise {
+                    while follower.step(&mut ()).unwrap() == Followed::Checkpoint {}
+                } else {
+                    let options = VerifyOptions {
+                        threads: Some(2),
+                        batch_bytes: Some(1),
+                    };
+                    follower.catch_up(options, &mut ()).unwrap();
+                }
+                act(&scene, &bundle);
+                scene.grow(&bundle[there..]);
+                let fault = follower.finish(&mut ()).unwrap_err();
+                let words = (fault.class().word(), fault.reason().word());
+                assert_eq!(words, ("line", "replaced"), "{name} at {there}");
+                assert_eq!(fault.last_checkpoint(), Some(11));
+            }
+        }
+    }
+}
+
+#[test]
 fn a_fault_ends_it_with_its_own_class() {
     let bundle = vector("own-mixed.jsonl");
     let scene = Scene::new(&bundle);

@@ -1,6 +1,6 @@
 //! Taking a verification up where a state says it ended.
 
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+use std::io::{self, BufRead as _, BufReader, Read, Seek, SeekFrom};
 
 use plimsoll_record::Digest;
 use sha2::{Digest as _, Sha256};
@@ -8,6 +8,7 @@ use sha2::{Digest as _, Sha256};
 use super::{State, StateNote};
 use crate::{
     bundle::{
+        hashing::{Hashing, LineHash},
         report::Report,
         verify::{Verification, VerifyOptions},
         visitor::{SeenLine, Visitor},
@@ -124,10 +125,8 @@ fn rest(
     options: VerifyOptions,
     visitor: &mut impl Visitor,
 ) -> (String, Result<(Report, State), Fault>) {
-    let mut source = Hashing {
-        inner: BufReader::with_capacity(64 << 10, file),
-        hasher,
-    };
+    let file = BufReader::with_capacity(64 << 10, file);
+    let mut source = Hashing::new(file, LineHash::after(hasher));
     let read = verification.read_with(&mut source, options, visitor);
     let key_id = verification.report().key_id.clone();
     let verdict = read.and_then(|()| verification.finish()).map(|report| {
@@ -135,38 +134,11 @@ fn rest(
         // those of the report's lines.
         let state = State {
             report: report.clone(),
-            prefix: Digest::from(<[u8; 32]>::from(source.hasher.finalize())),
+            prefix: source.hash().digest(),
         };
         (report, state)
     });
     (key_id, verdict)
-}
-
-/// Hashes what is read through it.
-struct Hashing<R> {
-    inner: BufReader<R>,
-    hasher: Sha256,
-}
-
-impl<R: Read> Read for Hashing<R> {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        let length = self.inner.read(out)?;
-        self.hasher.update(&out[..length]);
-        Ok(length)
-    }
-}
-
-impl<R: Read> BufRead for Hashing<R> {
-    fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        self.inner.fill_buf()
-    }
-
-    fn consume(&mut self, length: usize) {
-        if let Some(taken) = self.inner.buffer().get(..length) {
-            self.hasher.update(taken);
-        }
-        self.inner.consume(length);
-    }
 }
 
 /// Finds one line among bytes that were verified earlier.
