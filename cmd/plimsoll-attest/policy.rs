@@ -1,6 +1,6 @@
 //! Policy: what good evidence must also state. Every rule is judged over every
 //! call, in the pass that verifies; unmet rules are exit 5, apart from refused
-//! evidence.
+//! evidence. A rule that no call was there to meet is not met either.
 //!
 //! A policy is about what records state. Tier, provider, software and time are
 //! the daemon's words, never hardware attestation.
@@ -207,7 +207,7 @@ impl Policies {
     pub fn met_lines(&self) -> Vec<String> {
         self.0
             .iter()
-            .filter(|rule| rule.unmet == 0)
+            .filter(|rule| rule.is_met())
             .map(|rule| {
                 let value = if rule.value.is_empty() {
                     String::new()
@@ -230,7 +230,11 @@ impl Policies {
     pub fn failures(&self, file: &std::path::Path) -> Vec<Failure> {
         self.0
             .iter()
-            .filter_map(|rule| rule.first.as_ref().map(|first| rule.failure(first, file)))
+            .filter(|rule| !rule.is_met())
+            .map(|rule| match &rule.first {
+                Some(first) => rule.failure(first, file),
+                None => rule.nothing_judged(file),
+            })
             .collect()
     }
 
@@ -240,7 +244,7 @@ impl Policies {
             .iter()
             .map(|rule| Verdict {
                 flag: rule.flag,
-                met: rule.unmet == 0,
+                met: rule.is_met(),
             })
             .collect()
     }
@@ -253,6 +257,25 @@ impl Visitor for Policies {
 }
 
 impl Rule {
+    /// Met by every call, and by one at least: a rule that nothing was judged
+    /// by says nothing of the work it was meant for.
+    fn is_met(&self) -> bool {
+        self.unmet == 0 && self.met > 0
+    }
+
+    fn nothing_judged(&self, file: &std::path::Path) -> Failure {
+        Failure::new(
+            self.class,
+            format!("{} had nothing to judge: there is no call", self.flag),
+            "The evidence verifies and holds no call. Name the bundle that holds the work, or leave \
+             the policy out where an empty bundle is right.",
+        )
+        .reason("no_call")
+        .file(file)
+        .expected(format!("{} {}", self.flag, self.value).trim_end())
+        .found("0 records")
+    }
+
     fn failure(&self, first: &Unmet, file: &std::path::Path) -> Failure {
         let (member, fact) = match self.test {
             Test::Tier(_) => ("isolation", "a call's tier is below the one required"),

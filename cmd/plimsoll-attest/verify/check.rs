@@ -300,7 +300,10 @@ impl<'p> Pass<'p> {
                 }
             }
         }
-        failures.extend(policies.failures(&file));
+        // Without any call `empty` is told, once.
+        if !verdict.empty {
+            failures.extend(policies.failures(&file));
+        }
         // A cut file must not hide behind another complaint.
         failures.extend(anchors.judge(&file, &report));
         if failures.is_empty()
