@@ -104,12 +104,15 @@ pub fn failure(anchor: &Path, bundle: &Path, fault: &AnchorFault) -> Failure {
     let (fact, advice) = match fault {
         AnchorFault::Refused(fault) => return refused(anchor, bundle, fault),
         AnchorFault::Open(error) => (
-            format!(
-                "the anchor cannot be read or locked: {}",
-                plain_words(error)
-            ),
+            format!("the anchor cannot be read: {}", plain_words(error)),
             "Check the file, its directory and their permissions.",
         ),
+        AnchorFault::Lock { error, .. } => (
+            format!("the anchor's lock cannot be taken: {}", plain_words(error)),
+            "The lock is an empty file beside the anchor that this user may write. Remove what is \
+             there in its place, and check the directory and its permissions.",
+        ),
+        AnchorFault::LockLink(_) => (fault.to_string(), "Remove the link."),
         AnchorFault::Write(error) => (
             format!("the anchor could not be written: {}", plain_words(error)),
             "The anchor is as it was. Check its directory, permissions and the space on its disk.",
@@ -134,9 +137,13 @@ pub fn failure(anchor: &Path, bundle: &Path, fault: &AnchorFault) -> Failure {
         AnchorFault::Write(_) | AnchorFault::Locked | AnchorFault::Moved => ExitCode::Refused,
         _ => ExitCode::Usage,
     };
+    let file = match fault {
+        AnchorFault::Lock { path, .. } | AnchorFault::LockLink(path) => path,
+        _ => anchor,
+    };
     Failure::new(Class::Io, fact, advice)
         .reason(fault.reason())
-        .file(anchor)
+        .file(file)
         .exit(exit)
 }
 

@@ -19,6 +19,7 @@ mod keys;
 mod man;
 mod message;
 mod open_statement;
+mod places;
 mod policy;
 #[cfg(feature = "receipt")]
 mod pr_receipt;

@@ -42,6 +42,27 @@ def test_the_published_example_is_written_byte_for_byte(cli, key):
     assert (cli.cwd / "a.lock").read_bytes() == b""
 
 
+def test_a_lock_that_cannot_be_taken_is_named_and_no_anchor_was_made(cli, key):
+    (cli.cwd / "a.lock").mkdir()
+    found = write(cli, key)
+    assert found.code == 2 and found.cls == "io" and "a.lock" in found.text
+    assert "was made" not in found.text and "is made" not in found.text
+    assert not (cli.cwd / "a").exists()
+
+
+def test_the_files_that_are_written_are_apart(cli, key):
+    (cli.cwd / "link").symlink_to(".")
+    for state, anchor in (("s", "s"), ("s", "./s"), ("link/s", "s"), ("s.lock", "s")):
+        found = write(cli, key, OWN, anchor, "--state", state)
+        assert found.code == 2 and found.cls == "usage", (state, anchor)
+    for anchor in ("./r.jsonl", "link/r.jsonl", cli.cwd / "r.jsonl"):
+        found = cli.both("run", "--js", "1", "--key", key, "--bundle", "r.jsonl", "--anchor", anchor)
+        assert found.code == 2 and found.cls == "usage", anchor
+    found = cli.both("run", "--js", "1", "--key", key, "--bundle", "r.lock", "--anchor", "link/r")
+    assert found.code == 2 and found.cls == "usage"
+    assert sorted(os.listdir(cli.cwd)) == ["link", "own.key"], "nothing ran and nothing was made"
+
+
 def test_the_note_checks_with_an_independent_verifier(cli, key):
     """The signature of a C2SP note, from its text alone."""
     from cryptography.hazmat.primitives.serialization import load_pem_public_key

@@ -6,10 +6,14 @@ use std::{
 };
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use plimsoll_attestation::anchor::lock_path;
 use plimsoll_console::{Failure, output, values};
 
 use super::usage;
-use crate::target::{self, Destination};
+use crate::{
+    places,
+    target::{self, Destination},
+};
 
 /// Flags that say what a shorthand request asks.
 const SHORTHAND: [&str; 4] = ["floor", "software", "grant-profile", "trace-id"];
@@ -263,11 +267,22 @@ impl Form {
                 ));
             }
         }
-        if one::<PathBuf>(matches, "anchor") == one::<PathBuf>(matches, "bundle") {
-            return Err(usage(
-                "--anchor and --bundle name one file",
-                "An anchor is a file of its own, best where the bundle's writer cannot reach.",
-            ));
+        if let (Some(anchor), Some(bundle)) = (
+            one::<PathBuf>(matches, "anchor"),
+            one::<PathBuf>(matches, "bundle"),
+        ) {
+            if places::are_one(&anchor, &bundle) {
+                return Err(usage(
+                    "--anchor and --bundle name one file",
+                    "An anchor is a file of its own, best where the bundle's writer cannot reach.",
+                ));
+            }
+            if places::are_one(&lock_path(&anchor), &bundle) {
+                return Err(usage(
+                    "--bundle names the lock of --anchor",
+                    "The anchor's lock lies beside it, named with .lock. Name another bundle.",
+                ));
+            }
         }
         Ok(Form {
             source,

@@ -166,18 +166,18 @@ impl Anchors {
         let Some(reach) = Reach::of(report) else {
             return Ok(());
         };
-        if watched.check.anchor().is_none() {
-            console.note(&format!(
-                "no anchor was kept yet; {} is made",
-                watched.path.display()
-            ));
-        }
         // The first signal ends the process; nothing needs to be asked.
         let patience = Patience::new(console, &watched.path, || false);
         let ask = |waited| patience.ask(waited);
         let file = AnchorFile::new(&DISK, &watched.path, self.accepted.clone()).while_locked(&ask);
         match file.keep(&watched.check, &reach, key) {
             Ok(kept) => {
+                if kept == Kept::Created {
+                    console.note(&format!(
+                        "no anchor was kept yet; {} was made",
+                        watched.path.display()
+                    ));
+                }
                 self.outcome.kept = Some((watched.path.clone(), kept, reach.lines()));
                 Ok(())
             }

@@ -6,9 +6,10 @@ use std::{
 };
 
 use clap::{Arg, ArgAction, ArgMatches, Command, value_parser};
+use plimsoll_attestation::anchor::lock_path;
 use plimsoll_console::{Failure, args, output, values};
 
-use crate::{cli, expect, keys, policy};
+use crate::{cli, expect, keys, places, policy};
 
 fn path(id: &'static str, help: &'static str) -> Arg {
     Arg::new(id)
@@ -205,8 +206,23 @@ impl Form {
         ];
         match rules.iter().find(|(broken, ..)| *broken) {
             Some((_, fact, advice)) => Err(usage(fact, advice)),
-            None => Ok(()),
+            None => self.written_apart(),
         }
+    }
+
+    /// No two files that are written are one.
+    fn written_apart(&self) -> Result<(), Failure> {
+        let (Some(anchor), Some(state)) = (&self.write_anchor, &self.state) else {
+            return Ok(());
+        };
+        let fact = if places::are_one(anchor, state) {
+            "--write-anchor and --state name one file"
+        } else if places::are_one(&lock_path(anchor), state) {
+            "--state names the lock of --write-anchor"
+        } else {
+            return Ok(());
+        };
+        Err(usage(fact, "Each is a file of its own. Name another."))
     }
 
     fn speaks_of_one(&self, matches: &ArgMatches) -> Result<(), Failure> {

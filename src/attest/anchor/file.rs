@@ -29,6 +29,18 @@ pub enum AnchorFault {
     /// The wait for the anchor's lock was given up: its caller was asked to end.
     #[error("the wait for the anchor's lock was given up")]
     GivenUp,
+    /// The anchor's lock, a file beside it, cannot be opened or locked.
+    #[error("the anchor's lock {} cannot be taken: {error}", path.display())]
+    Lock {
+        /// Where the lock lies.
+        path: PathBuf,
+        /// What the system said.
+        #[source]
+        error: io::Error,
+    },
+    /// The anchor's lock is a symbolic link, which is not written through.
+    #[error("the anchor's lock is a symbolic link")]
+    LockLink(PathBuf),
     /// The path is a symbolic link, which is not written through.
     #[error("the anchor's path is a symbolic link")]
     Link,
@@ -69,6 +81,8 @@ impl AnchorFault {
         match self {
             AnchorFault::GivenUp => "given_up",
             AnchorFault::Link => "link",
+            AnchorFault::Lock { .. } => "lock",
+            AnchorFault::LockLink(_) => "lock_link",
             AnchorFault::Locked => "locked",
             AnchorFault::Moved => "moved",
             AnchorFault::NotRegular => "not_regular",
@@ -83,6 +97,14 @@ impl From<Fault> for AnchorFault {
     fn from(fault: Fault) -> Self {
         AnchorFault::Refused(fault)
     }
+}
+
+/// Where the lock of an anchor lies: beside it, named with `.lock`.
+#[must_use]
+pub fn lock_path(anchor: &Path) -> PathBuf {
+    let mut name = anchor.as_os_str().to_owned();
+    name.push(".lock");
+    PathBuf::from(name)
 }
 
 /// What became of an anchor that was to be kept.
@@ -217,16 +239,17 @@ impl<'d, D: Disk> AnchorFile<'d, D> {
 
     /// Takes the lock; it is held until the file is dropped.
     fn lock(&self) -> Result<D::File, AnchorFault> {
-        let mut name = self.path.as_os_str().to_owned();
-        name.push(".lock");
-        let path = PathBuf::from(name);
-        if self.disk.is_link(&path).map_err(AnchorFault::Open)? {
-            return Err(AnchorFault::Link);
+        let path = lock_path(&self.path);
+        let fault = |error| AnchorFault::Lock {
+            path: path.clone(),
+            error,
+        };
+        if self.disk.is_link(&path).map_err(fault)? {
+            return Err(AnchorFault::LockLink(path));
         }
-        let opened = self.disk.open_to_append(&path);
-        let (file, _) = opened.map_err(AnchorFault::Open)?;
+        let (file, _) = self.disk.open_to_append(&path).map_err(fault)?;
         let start = self.disk.instant();
-        while !file.try_lock().map_err(AnchorFault::Open)? {
+        while !file.try_lock().map_err(fault)? {
             let waited = self.disk.instant().saturating_duration_since(start);
             if waited >= LOCK_WAIT {
                 return Err(AnchorFault::Locked);

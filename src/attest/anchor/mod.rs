@@ -15,7 +15,7 @@ mod guard;
 mod note;
 
 pub use check::AnchorCheck;
-pub use file::{AnchorFault, AnchorFile, Kept};
+pub use file::{AnchorFault, AnchorFile, Kept, lock_path};
 pub use guard::AnchorGuard;
 pub use note::{Anchor, MAX_ANCHOR_BYTES, MAX_SIGNATURE_LINES};
 

@@ -21,7 +21,7 @@ use common::{
 use faulty::FaultyDisk;
 use plimsoll_attestation::{
     Class, PublicKey, SigningKey,
-    anchor::{Anchor, AnchorCheck, AnchorFault, AnchorFile, AnchorGuard, Kept, Reach},
+    anchor::{Anchor, AnchorCheck, AnchorFault, AnchorFile, AnchorGuard, Kept, Reach, lock_path},
     bundle::{
         AppendFault, Options, VerifyOptions, append, check as check_file,
         disk::{Disk, OsDisk},
@@ -183,6 +183,22 @@ fn a_verifier_keeps_an_anchor_under_its_own_key() {
     fs::write(&scene.bundle, own()).unwrap();
     assert!(matches!(write(&mine, &accepted), Err(AnchorFault::Link)));
     assert_eq!(fs::read(&target).unwrap(), first);
+    // Nor is its lock, and what is wrong with the lock is told of the lock.
+    let lock = lock_path(&scene.anchor);
+    fs::remove_file(&scene.anchor).unwrap();
+    fs::remove_file(&lock).unwrap();
+    std::os::unix::fs::symlink(&target, &lock).unwrap();
+    match write(&mine, &accepted) {
+        Err(AnchorFault::LockLink(path)) => assert_eq!(path, lock),
+        other => panic!("{other:?}"),
+    }
+    fs::remove_file(&lock).unwrap();
+    fs::create_dir(&lock).unwrap();
+    match write(&mine, &accepted) {
+        Err(AnchorFault::Lock { path, .. }) => assert_eq!(path, lock),
+        other => panic!("{other:?}"),
+    }
+    assert!(!scene.anchor.exists());
 }
 
 #[test]
