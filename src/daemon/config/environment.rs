@@ -33,10 +33,11 @@ impl Environment {
         };
         let mut values = BTreeMap::new();
         for (name, value) in variables {
-            if let Some(name) = name.to_str()
-                && known(name)
-            {
-                values.insert(name.to_owned(), value.into_encoded_bytes());
+            // A name that is not text becomes one that no setting has, so that
+            // it is reported as unknown.
+            let name = name.to_string_lossy();
+            if known(&name) {
+                values.insert(name.into_owned(), value.into_encoded_bytes());
             }
         }
         Environment { values }
@@ -209,6 +210,7 @@ mod tests {
         SANDBOX_CPUS, SANDBOX_MEMORY_MB, SANDBOX_REQUIRE_PINNED_IMAGES, SANDBOX_SESSION_IDLE,
     };
     use proptest::prelude::*;
+    use std::os::unix::ffi::OsStringExt as _;
 
     fn environment(name: &str, value: &str) -> Environment {
         Environment::new([(name.into(), value.into())])
@@ -288,10 +290,19 @@ mod tests {
             ("PLIMSOLL_ADDR".into(), ":1".into()),
             ("PATH".into(), "/bin".into()),
             ("NOT_SANDBOX_X".into(), "1".into()),
+            (
+                OsString::from_vec(b"SANDBOX_CPUS\xff".to_vec()),
+                "SECRET".into(),
+            ),
+            (OsString::from_vec(b"OTHER\xff".to_vec()), "1".into()),
         ]);
         assert_eq!(
             environment.unknown(),
-            ["PLIMSOLL_ADR", "SANDBOX_MAX_CONCRURENT"]
+            [
+                "PLIMSOLL_ADR",
+                "SANDBOX_CPUS\u{fffd}",
+                "SANDBOX_MAX_CONCRURENT"
+            ]
         );
     }
 

@@ -135,6 +135,12 @@ pub enum Fault {
     /// Not a finite number of at least 0.
     #[error("not a finite number of at least 0")]
     NotANumber,
+    /// The address of an engine that is not of this host.
+    #[error("not a local Unix socket, unix:///path")]
+    NotLocal,
+    /// Cores that no limit of an engine can be.
+    #[error("not 0 and not a number of cores from 0.01 to 9223372036")]
+    NotCores,
     /// Text that cannot name an image.
     #[error("not an image reference")]
     NotAnImage,

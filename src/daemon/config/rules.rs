@@ -252,13 +252,18 @@ pub(super) fn not_with(
     }
 }
 
-/// Settings of providers that are not chosen. Names outside the daemon's own
-/// prefixes are left out: other programs use them too.
+/// Prefixes of names that mean a provider of this program. Other names of a
+/// provider's settings, such as `DOCKER_HOST` and `HOME`, are everybody's.
+const PROVIDERS_OWN: [&str; 3] = ["SANDBOX_", "E2B_", "DOCKER_SBX_"];
+
+/// Settings of providers that are not chosen, in names that are no other
+/// program's.
 pub(super) fn foreign(environment: &Environment, profile: &Profile) -> Vec<&'static str> {
     VARIABLES
         .iter()
         .filter(|v| matches!(v.group, Group::Provider(name) if name != profile.name))
-        .filter(|v| v.name.starts_with("SANDBOX_") && environment.is_set(v.name))
+        .filter(|v| PROVIDERS_OWN.iter().any(|own| v.name.starts_with(own)))
+        .filter(|v| environment.is_set(v.name))
         .map(|v| v.name)
         .collect()
 }

@@ -310,9 +310,20 @@ fn settings_of_another_provider_are_named() {
     let settings = read(&[
         ("SANDBOX_DOCKER_IMAGE", "node:22"),
         ("E2B_API_KEY", "key"),
-        ("DOCKER_HOST", "unix:///run/docker.sock"),
+        ("E2B_TEMPLATE", "base"),
+        ("DOCKER_SBX_USERNAME", "someone"),
+        ("DOCKER_HOST", "tcp://203.0.113.1:2375"),
+        ("HOME", "/root"),
     ]);
-    assert_eq!(settings.unwrap().foreign, ["SANDBOX_DOCKER_IMAGE"]);
+    assert_eq!(
+        settings.unwrap().foreign,
+        [
+            "SANDBOX_DOCKER_IMAGE",
+            "E2B_API_KEY",
+            "E2B_TEMPLATE",
+            "DOCKER_SBX_USERNAME"
+        ]
+    );
 }
 
 /// Everything that is read is declared and in the help, and everything declared

@@ -73,7 +73,7 @@ variables! {
         SANDBOX_PROVIDER "default none: every run is refused" "The provider that runs code.";
         SANDBOX_MIN_ISOLATION "default none" "Weakest tier the daemon may start with: process, container, kernel or vm.";
         SANDBOX_MEMORY_MB "default 0, the provider's" "Memory of one run in MiB.";
-        SANDBOX_CPUS "default 0, the provider's" "CPU cores of one run.";
+        SANDBOX_CPUS "default 0, the provider's; docker at least 0.01" "CPU cores of one run.";
         SANDBOX_PIDS "default 0, the provider's" "Processes of one run.";
         SANDBOX_DISK_MB "default 0, the provider's" "Writable storage of one run in MiB.";
         SANDBOX_TOTAL_MEMORY_MB "default 0, no budget"

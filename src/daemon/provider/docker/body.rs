@@ -110,7 +110,7 @@ impl Lockdown {
             memory: Some(memory),
             // Equal: no swap.
             memory_swap: Some(memory),
-            nano_cpus: Some((self.cpus * 1e9).round() as i64),
+            nano_cpus: Some(nano_cpus(self.cpus)),
             pids_limit: Some(i64::try_from(self.pids).unwrap_or(i64::MAX)),
             readonly_rootfs: Some(true),
             tmpfs: Some(
@@ -139,6 +139,11 @@ impl Lockdown {
             ..HostConfig::default()
         }
     }
+}
+
+/// Billionths of a core; never 0, which is no limit to the engine.
+fn nano_cpus(cores: f64) -> i64 {
+    ((cores * 1e9).round() as i64).max(1)
 }
 
 fn read_only(source: &std::path::Path, target: &str) -> Mount {

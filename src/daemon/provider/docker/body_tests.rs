@@ -221,3 +221,16 @@ fn any_change_to_what_was_asked_is_seen() {
         assert_eq!(seen(whole), [what]);
     }
 }
+
+#[test]
+fn a_limit_is_never_sent_as_none() {
+    for (cores, nano) in [
+        (1.5, 1_500_000_000),
+        (0.01, 10_000_000),
+        (1e-10, 1),
+        (0.0, 1),
+        (9_223_372_036.0, 9_223_372_036_000_000_000),
+    ] {
+        assert_eq!(super::nano_cpus(cores), nano, "{cores}");
+    }
+}

@@ -64,10 +64,8 @@ pub(super) fn find(settings: &ClientSettings) -> Result<PathBuf, EndpointError> 
 }
 
 fn local(host: &str) -> Result<PathBuf, EndpointError> {
-    let path = host.strip_prefix("unix://").unwrap_or(host);
-    if !path.starts_with('/') || path.contains('\0') {
-        return Err(EndpointError::NotLocal(host.to_owned()));
-    }
+    let path = ClientSettings::local_socket(host)
+        .ok_or_else(|| EndpointError::NotLocal(host.to_owned()))?;
     Ok(PathBuf::from(path))
 }
 

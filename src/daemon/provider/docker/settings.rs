@@ -55,6 +55,16 @@ pub struct ClientSettings {
     pub platform: String,
 }
 
+impl ClientSettings {
+    /// The path of the local Unix socket that a host names; `None` for any
+    /// other host.
+    #[must_use]
+    pub fn local_socket(host: &str) -> Option<&str> {
+        let path = host.strip_prefix("unix://").unwrap_or(host);
+        (path.starts_with('/') && !path.contains('\0')).then_some(path)
+    }
+}
+
 impl DockerSettings {
     /// The name of gVisor's runtime.
     pub const GVISOR: &'static str = "runsc";
