@@ -4,6 +4,7 @@ use std::{
     ffi::{OsStr, OsString},
     io::{self, Write},
     panic::{self, AssertUnwindSafe},
+    time::{Duration, Instant},
 };
 
 use crate::{
@@ -19,6 +20,9 @@ use crate::{
 const MAX_WORKERS: usize = 8;
 /// One for each run at the highest concurrency, and some for everything else.
 const MAX_BLOCKING_THREADS: usize = 1024 + 64;
+
+/// The longest the rest of the log is waited for, behind every other drain.
+const LOG_DRAIN: Duration = Duration::from_secs(5);
 
 /// What the arguments ask for.
 #[derive(Debug, PartialEq, Eq)]
@@ -69,6 +73,12 @@ fn serve() -> Exit {
     process::guard();
     let environment = Environment::of_process();
     let log = Log::new(Settings::log_format(&environment), io::stderr());
+    let exit = serve_with(environment, &log);
+    log.close(Instant::now() + LOG_DRAIN);
+    exit
+}
+
+fn serve_with(environment: Environment, log: &Log) -> Exit {
     let faults = Faults::report_to(log.clone());
     let not_started = |error: &str| {
         log.error("plimsolld could not start")
@@ -91,6 +101,9 @@ fn serve() -> Exit {
         Ok(runtime) => runtime,
         Err(error) => return not_started(&format!("the runtime cannot be made: {error}")),
     };
+    if let Err(error) = log.detach() {
+        return not_started(&format!("the log's thread cannot be started: {error}"));
+    }
     let ran = panic::catch_unwind(AssertUnwindSafe(|| {
         runtime.block_on(start::run(environment, log.clone(), stop::requested))
     }));

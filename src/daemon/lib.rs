@@ -24,6 +24,7 @@ mod entry;
 mod exit;
 mod faults;
 mod listeners;
+mod log_queue;
 mod process;
 mod shortage;
 mod stop;

@@ -80,8 +80,9 @@ impl Scraped {
         let (close, failed) = (CancellationToken::new(), CancellationToken::new());
         let task = server.map(|server| {
             let (counted, limiter) = (Arc::clone(service.metrics()), Arc::clone(service.limiter()));
+            let log = events.log.clone();
             let page = Page::new("/metrics", metrics::CONTENT_TYPE, move || {
-                counted.exposition(&limiter)
+                counted.exposition(&limiter, log.lost())
             });
             let (close, failed) = (close.clone(), failed.clone());
             tokio::spawn(async move {
@@ -160,5 +161,6 @@ impl Events for Said {
             .error(&message)
             .text("error", &error.to_string())
             .end();
+        self.log.stop_waits();
     }
 }

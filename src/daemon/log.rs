@@ -7,12 +7,15 @@
 
 use std::{
     fmt::Write as _,
-    io::Write,
-    sync::{Arc, Mutex, PoisonError},
-    time::SystemTime,
+    io::{self, Write},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+    time::{Instant, SystemTime},
 };
 
-use crate::time::rfc3339;
+use crate::{
+    log_queue::{Queue, Written},
+    time::rfc3339,
+};
 
 /// The format of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +52,9 @@ impl Level {
 pub struct Log {
     format: Format,
     sink: Arc<Mutex<dyn Write + Send>>,
+    /// Between the lines and the sink, once it was started.
+    queue: Arc<OnceLock<Arc<Queue>>>,
+    written: Arc<Written>,
     clock: fn() -> SystemTime,
 }
 
@@ -58,8 +64,58 @@ impl Log {
         Log {
             format,
             sink: Arc::new(Mutex::new(sink)),
+            queue: Arc::default(),
+            written: Arc::default(),
             clock: SystemTime::now,
         }
+    }
+
+    /// Lets a thread of its own write from now on: no line waits for the log's
+    /// reader any more. [`Log::close`] waits for the rest.
+    ///
+    /// # Errors
+    /// The system's, when there is no thread to be had.
+    pub(crate) fn detach(&self) -> io::Result<()> {
+        let queue = Queue::start(Arc::clone(&self.sink), Arc::clone(&self.written))?;
+        let _ = self.queue.set(queue);
+        Ok(())
+    }
+
+    /// Waits until a run's line has room; false when the daemon stops before.
+    pub(crate) async fn room(&self) -> bool {
+        match self.queue.get() {
+            Some(queue) => queue.room().await,
+            None => true,
+        }
+    }
+
+    /// No wait for room outlasts this.
+    pub(crate) fn stop_waits(&self) {
+        if let Some(queue) = self.queue.get() {
+            queue.stop_waits();
+        }
+    }
+
+    /// Blocks until every line is written, at most until `until`.
+    pub(crate) fn close(&self, until: Instant) {
+        if let Some(queue) = self.queue.get() {
+            queue.close(until, &self.written);
+        }
+    }
+
+    /// Lines that could not be written.
+    pub(crate) fn lost(&self) -> u64 {
+        self.written.lost()
+    }
+
+    /// Why the next run's line may be lost or late; `None` when nothing speaks
+    /// for that.
+    pub(crate) fn trouble(&self) -> Option<&'static str> {
+        if self.written.is_failing() {
+            return Some("the log cannot be written");
+        }
+        let full = self.queue.get().is_some_and(|queue| !queue.has_room());
+        full.then_some("the log is not being read")
     }
 
     /// The same log with another clock, so that tests can compare whole lines.
@@ -148,15 +204,28 @@ impl Line<'_> {
     }
 
     /// Writes the line. A log that cannot be written must not stop a run, so a
-    /// failure is dropped.
-    pub fn end(mut self) {
+    /// failure is only counted.
+    pub fn end(self) {
+        self.put(false);
+    }
+
+    /// As [`Line::end`] for a line of a run, which is never left out however
+    /// far behind the log's reader is.
+    pub(crate) fn end_of_run(self) {
+        self.put(true);
+    }
+
+    fn put(mut self, kept: bool) {
         if self.log.format == Format::Json {
             self.text.push('}');
         }
         self.text.push('\n');
-        let mut sink = self.log.sink.lock().unwrap_or_else(PoisonError::into_inner);
-        let _ = sink.write_all(self.text.as_bytes());
-        let _ = sink.flush();
+        let log = self.log;
+        if let Some(queue) = log.queue.get() {
+            return queue.push(self.text.into_bytes(), kept, &log.written);
+        }
+        let mut sink = log.sink.lock().unwrap_or_else(PoisonError::into_inner);
+        log.written.line(&mut *sink, self.text.as_bytes());
     }
 
     /// Keys are words of this program, so they need no escape.

@@ -16,8 +16,8 @@ use crate::descriptors;
 /// signals and the listeners, and two for a connection of each.
 const PIPES: usize = 5;
 /// Threads beside the workers: of a run, of its deadline, of a blocking call,
-/// and the one that watches standard input.
-const MORE_THREADS: usize = 4;
+/// the log's, and the one that watches standard input.
+const MORE_THREADS: usize = 5;
 
 /// Something the system gives too little of.
 #[derive(Debug, thiserror::Error)]

@@ -219,7 +219,7 @@ async fn run_bound<S: Future<Output = ()>>(
     let stopped = async {
         tokio::select! {
             () = stop => say_draining(log),
-            () = metrics_failed => {}
+            () = metrics_failed => log.stop_waits(),
         }
         ending.begin();
     };
@@ -321,6 +321,7 @@ async fn drain_provider(provider: Arc<dyn Provider>, left: Drained, until: Insta
 fn say_draining(log: &Log) {
     log.info("shutdown signal received; draining in-flight runs")
         .end();
+    log.stop_waits();
 }
 
 #[cfg(test)]

@@ -65,8 +65,16 @@ const SHED_STARTS: Family = Family {
     help: "Starts refused by a limit.",
 };
 
+/// The reference implementation has none of this.
+const LOG_LINES_LOST: Family = Family {
+    name: "plimsoll_attest_log_lines_lost_total",
+    kind: "counter",
+    labels: &[],
+    help: "Log lines, audit lines among them, that could not be written.",
+};
+
 /// Every family, in the order of the exposition.
-pub const FAMILIES: [&Family; 10] = [
+pub const FAMILIES: [&Family; 11] = [
     &RUNS,
     &RUNS_FAILED,
     &INFLIGHT,
@@ -77,6 +85,7 @@ pub const FAMILIES: [&Family; 10] = [
     &findings::EXTRA_CALLS,
     &findings::ADDED_LATENCY,
     &findings::BYTES_MOVED,
+    &LOG_LINES_LOST,
 ];
 
 /// Everything counted since the daemon started.
@@ -123,9 +132,10 @@ impl Metrics {
         &self.findings
     }
 
-    /// The whole exposition. A family without a series is left out.
+    /// The whole exposition, with the log's lost lines. A family without a
+    /// series is left out.
     #[must_use]
-    pub fn exposition(&self, limiter: &Limiter) -> String {
+    pub fn exposition(&self, limiter: &Limiter, log_lines_lost: u64) -> String {
         let mut out = Exposition::default();
         out.family(&RUNS).sample("", &[], self.runs());
         out.family(&RUNS_FAILED).sample("", &[], self.runs_failed());
@@ -138,6 +148,7 @@ impl Metrics {
         }
         self.host_calls.write(&mut out);
         self.findings.write(&mut out);
+        out.family(&LOG_LINES_LOST).sample("", &[], log_lines_lost);
         out.into_text()
     }
 }

@@ -26,7 +26,7 @@ fn call(route: &str) -> HostCallLabels {
 #[test]
 fn a_fresh_daemon() {
     assert_eq!(
-        Metrics::default().exposition(&limiter()),
+        Metrics::default().exposition(&limiter(), 7),
         "\
 # HELP plimsoll_runs_total Runs and session calls dispatched to the provider.
 # TYPE plimsoll_runs_total counter
@@ -44,6 +44,9 @@ plimsoll_shed_total{reason=\"per_key\"} 0
 plimsoll_shed_total{reason=\"rate\"} 0
 plimsoll_shed_total{reason=\"paid_caller\"} 0
 plimsoll_shed_total{reason=\"paid_daemon\"} 0
+# HELP plimsoll_attest_log_lines_lost_total Log lines, audit lines among them, that could not be written.
+# TYPE plimsoll_attest_log_lines_lost_total counter
+plimsoll_attest_log_lines_lost_total 7
 "
     );
 }
@@ -56,7 +59,7 @@ fn what_the_limiter_counts() {
     assert!(limiter.admit(&key, Instant::now()).is_err());
     metrics.run_dispatched();
     metrics.run_failed();
-    let text = metrics.exposition(&limiter);
+    let text = metrics.exposition(&limiter, 0);
     for line in [
         "plimsoll_runs_total 1",
         "plimsoll_runs_failed_total 1",
@@ -69,7 +72,7 @@ fn what_the_limiter_counts() {
     drop(held);
     assert!(
         metrics
-            .exposition(&limiter)
+            .exposition(&limiter, 0)
             .contains("plimsoll_inflight 0\n")
     );
 }
@@ -94,7 +97,7 @@ fn buckets_hold_what_is_below() {
     metrics
         .host_calls()
         .observe(call("/v1/z"), Duration::from_secs(60));
-    let text = metrics.exposition(&limiter());
+    let text = metrics.exposition(&limiter(), 7);
     let counts = |route: &str| -> Vec<u64> {
         let start = format!(
             "plimsoll_host_call_latency_seconds_bucket{{profile=\"orders\",method=\"GET\",route=\"{route}\",le="
@@ -131,7 +134,7 @@ fn findings_are_added_up() {
     };
     metrics.findings().observe(finding.clone());
     metrics.findings().observe(finding);
-    let text = metrics.exposition(&limiter());
+    let text = metrics.exposition(&limiter(), 7);
     let labels = "{profile=\"orders\",pattern=\"fan_out\",severity=\"high\",remedy=\"batch\",agent_fixable=\"true\"}";
     for (name, value) in [
         ("findings_total", "2"),
@@ -149,7 +152,7 @@ fn a_hostile_label_stays_a_label() {
     let metrics = Metrics::default();
     let route = "/a\"} 1\nplimsoll_runs_total 99\\";
     metrics.host_calls().observe(call(route), Duration::ZERO);
-    let text = metrics.exposition(&limiter());
+    let text = metrics.exposition(&limiter(), 7);
     assert!(
         text.contains(r#"route="/a\"} 1\nplimsoll_runs_total 99\\"} 1"#),
         "{text}"
@@ -172,7 +175,7 @@ fn families_are_written_once_and_in_order() {
         added_latency: Duration::ZERO,
         bytes_moved: 0,
     });
-    let text = metrics.exposition(&limiter());
+    let text = metrics.exposition(&limiter(), 7);
     let typed: Vec<&str> = text
         .lines()
         .filter_map(|line| line.strip_prefix("# TYPE "))

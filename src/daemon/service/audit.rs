@@ -83,7 +83,7 @@ impl Entry {
             .with(|line| result(line, response.result.as_ref()))
             .int("duration_ms", response.duration_ms)
             .with(|line| self.trace(line))
-            .end();
+            .end_of_run();
     }
 
     /// Writes the line of a run whose provider returned an error.
@@ -102,7 +102,7 @@ impl Entry {
             .int("duration_ms", duration_ms)
             .text("error", &surface::cut(&log_text(error)))
             .with(|line| self.trace(line))
-            .end();
+            .end_of_run();
     }
 
     fn begin<'a>(&self, line: Line<'a>, after: &Aftermath) -> Line<'a> {

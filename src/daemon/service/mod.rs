@@ -21,10 +21,13 @@ use std::{
 };
 
 use plimsoll_record::{make, request_digest};
-use plimsoll_wire::proto::{
-    CloseSessionRequest, CloseSessionResponse, DescribeRequest, DescribeResponse, MessageField,
-    OpenSessionRequest, OpenSessionResponse, RunRequest, RunResponse, SessionRunRequest,
-    SessionRunResponse, run_request,
+use plimsoll_wire::{
+    Code, Reason, Refusal,
+    proto::{
+        CloseSessionRequest, CloseSessionResponse, DescribeRequest, DescribeResponse, MessageField,
+        OpenSessionRequest, OpenSessionResponse, RunRequest, RunResponse, SessionRunRequest,
+        SessionRunResponse, run_request,
+    },
 };
 
 use crate::{
@@ -41,6 +44,9 @@ use crate::{
 pub const PREFLIGHT_BOUND: Duration = Duration::from_secs(30);
 /// A failing readiness check is logged at most this often.
 const READY_LOG_EVERY: Duration = Duration::from_secs(30);
+
+/// The longest a run waits for the log's reader before it is refused.
+const LOG_PATIENCE: Duration = Duration::from_secs(10);
 
 /// The service over one provider.
 pub struct RunService {
@@ -147,6 +153,7 @@ impl RunService {
             surface::internal("a payload passed its check and is none", &self.log)
         })?;
         let kind = payload.kind();
+        self.room_in_log(&call).await?;
         let admitted = admit::run(
             &*self.provider,
             &self.limiter,
@@ -202,6 +209,29 @@ impl RunService {
         Ok(response)
     }
 
+    /// Waits until the line of one more run has room in the log, or refuses the
+    /// run: none begins that the log could not tell of.
+    async fn room_in_log(&self, call: &Call) -> Answer<()> {
+        let patience = tokio::time::Instant::now() + LOG_PATIENCE;
+        let until = call
+            .deadline
+            .map_or(patience, |deadline| patience.min(deadline.into()));
+        let room = tokio::select! {
+            biased;
+            room = self.log.room() => room,
+            () = call.caller_gone.cancelled() => false,
+            () = tokio::time::sleep_until(until) => false,
+        };
+        if room {
+            return Ok(());
+        }
+        Err(CallError::refused(&Refusal::new(
+            Code::Unavailable,
+            Reason::Environment,
+            "the daemon's log is not being read; the run was not started",
+        )))
+    }
+
     /// Whether a failing check may be logged now.
     fn may_log_readiness(&self) -> bool {
         let mut last = self
@@ -255,7 +285,15 @@ impl Service for RunService {
     }
 
     async fn ready(&self) -> bool {
-        match self.preflight().await {
+        let checked = match self.preflight().await {
+            // A daemon that cannot keep its audit lines should get no more runs.
+            Ok(()) => match self.log.trouble() {
+                Some(trouble) => Err(trouble.to_owned()),
+                None => Ok(()),
+            },
+            failed => failed,
+        };
+        match checked {
             Ok(()) => true,
             Err(text) => {
                 if self.may_log_readiness() {
@@ -283,6 +321,8 @@ mod audit_tests;
 mod failure_tests;
 #[cfg(test)]
 pub(crate) mod fake;
+#[cfg(test)]
+mod log_tests;
 #[cfg(test)]
 mod order_tests;
 #[cfg(test)]

@@ -10,10 +10,11 @@
 mod child;
 
 use std::{
-    env, fs,
-    io::{Read, Write},
+    env,
+    fs::{self, OpenOptions},
+    io::{ErrorKind, Read, Write},
     net::TcpStream,
-    os::unix::process::ExitStatusExt,
+    os::unix::{fs::OpenOptionsExt, process::ExitStatusExt},
     process::{Command, ExitCode, Output, Stdio},
     sync::mpsc,
     thread,
@@ -43,6 +44,10 @@ fn main() -> ExitCode {
         ("too_few_threads", too_few_threads),
         ("a_signal_stops_it", a_signal_stops_it),
         ("a_second_signal_kills_it", a_second_signal_kills_it),
+        (
+            "a_log_that_nobody_reads_holds_nothing_up",
+            a_log_that_nobody_reads_holds_nothing_up,
+        ),
         (
             "a_second_signal_leaves_an_embedded_daemon",
             a_second_signal_leaves_an_embedded_daemon,
@@ -250,6 +255,55 @@ fn a_second_signal_kills_it() {
     running.signal("TERM");
     let (status, _) = running.wait();
     assert_eq!(status.signal(), Some(15));
+}
+
+/// Fills the pipe of a daemon's log, so that no write to it returns.
+fn fill_log(running: &Running) {
+    const NONBLOCK: i32 = 0o4000;
+    let mut log = OpenOptions::new()
+        .write(true)
+        // Of this opening alone: the daemon's own writes still block.
+        .custom_flags(NONBLOCK)
+        .open(format!("/proc/{}/fd/2", running.child.id()))
+        .unwrap();
+    for size in [4096, 1] {
+        let filled = loop {
+            if let Err(error) = log.write(&vec![b'\n'; size]) {
+                break error.kind();
+            }
+        };
+        assert_eq!(filled, ErrorKind::WouldBlock);
+    }
+}
+
+fn a_log_that_nobody_reads_holds_nothing_up() {
+    let mut running = Running::start(&[
+        #[cfg(feature = "wasm")]
+        ("SANDBOX_PROVIDER", "wasm"),
+        ("SANDBOX_RATE_PER_MIN", "0"),
+    ]);
+    fill_log(&running);
+    // Each of these has an audit line, of which the first is being written.
+    #[cfg(feature = "wasm")]
+    for _ in 0..5 {
+        let body = r#"{"protocol":3,"javascript":{"code":"1"}}"#;
+        let mut call = TcpStream::connect(&running.address).unwrap();
+        let request = format!(
+            "POST /plimsoll.v1.SandboxService/Run HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+            body.len()
+        );
+        call.write_all(request.as_bytes()).unwrap();
+        let mut answer = String::new();
+        call.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+    for _ in 0..20 {
+        running.answers();
+    }
+    running.signal("TERM");
+    // The log is read no more before the daemon has ended.
+    assert_eq!(running.child.wait().unwrap().code(), Some(0));
 }
 
 /// Its parent asks twice, with a person's second Ctrl-C, while a sandbox is
