@@ -20,7 +20,7 @@ mod verdict;
 pub use frame::{Frame, FrameFault, MARKER, MAX_BODY_BYTES, MAX_HEADER_BYTES, find};
 pub use key::ReportKey;
 pub use plan::{File, Plan};
-pub use report::{Artifact, Report, Step};
+pub use report::{Artifact, Asked, Report, Step};
 pub use verdict::{Ending, Verdict};
 
 /// The runner: Node.js 18 or later, at [`RUNNER_PATH`] in an image.

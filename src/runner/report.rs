@@ -4,6 +4,9 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use plimsoll_wire::limits::{MAX_ARTIFACT_BYTES, MAX_ARTIFACTS, MAX_STEPS};
 use serde::Deserialize;
 
+/// A command up to this length is echoed whole.
+const MAX_ECHO_BYTES: usize = 16 << 10;
+
 /// One step that ran.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Step {
@@ -49,6 +52,15 @@ pub enum Report {
         /// Whether one did not fit.
         artifacts_truncated: bool,
     },
+}
+
+/// What a plan asked for, as far as a report can be held against it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Asked {
+    /// Commands in order.
+    pub steps: Vec<String>,
+    /// Paths to return, in order.
+    pub artifacts: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -111,6 +123,54 @@ impl Report {
             artifacts,
             artifacts_truncated: body.artifacts_truncated,
         })
+    }
+
+    /// Whether this can be the report of a plan that asked for that: its
+    /// commands from the first on, none after one that failed, none left out
+    /// after one that did not; and files that were asked for, each once and in
+    /// that order. The MAC says who wrote a report and not that it is right.
+    #[must_use]
+    pub fn answers(&self, asked: &Asked) -> bool {
+        let Report::Ran {
+            steps, artifacts, ..
+        } = self
+        else {
+            return true;
+        };
+        let mut wanted = asked.artifacts.iter();
+        follows(steps, &asked.steps)
+            && artifacts
+                .iter()
+                .all(|artifact| wanted.any(|path| path.as_bytes() == artifact.path))
+    }
+}
+
+fn follows(steps: &[Step], commands: &[String]) -> bool {
+    let echoed = steps
+        .iter()
+        .zip(commands)
+        .all(|(step, command)| echoes(&step.command, command.as_bytes()));
+    let (last, before) = match steps.split_last() {
+        None => return commands.is_empty(),
+        Some(parts) => parts,
+    };
+    let whole = steps.len() == commands.len();
+    // A flood ends a step, and not every runner gives that a status of its own.
+    let flooded = last.stdout_truncated || last.stderr_truncated;
+    echoed
+        && before.iter().all(Step::succeeded)
+        && steps.len() <= commands.len()
+        && (whole || flooded || !last.succeeded())
+}
+
+/// Whether `said` is the echo of a command, which a runner may cut.
+fn echoes(said: &[u8], command: &[u8]) -> bool {
+    said == command || (command.len() > MAX_ECHO_BYTES && command.starts_with(said))
+}
+
+impl Step {
+    fn succeeded(&self) -> bool {
+        self.exit_code == 0 && !self.timed_out
     }
 }
 

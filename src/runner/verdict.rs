@@ -2,7 +2,7 @@
 
 use plimsoll_wire::proto::ProjectOutcome;
 
-use crate::{Artifact, FrameFault, Report, ReportKey, Step, find};
+use crate::{Artifact, Asked, FrameFault, Report, ReportKey, Step, find};
 
 /// How the runner's container ended, once its start was seen. A container
 /// whose start was never seen has no verdict: the provider reports an error.
@@ -38,11 +38,16 @@ pub struct Verdict {
 impl Verdict {
     /// Reads the runner's standard output. A report that verifies counts even
     /// when the deadline passed while the container went away: it is a fact.
+    /// One that is not of a plan like `asked` does not count.
     #[must_use]
-    pub fn of(stdout: &[u8], key: &ReportKey, ending: Ending) -> Verdict {
+    pub fn of(stdout: &[u8], key: &ReportKey, ending: Ending, asked: &Asked) -> Verdict {
         match find(stdout, key) {
             Ok(frame) => match Report::decode(frame.body) {
-                Some(report) => Verdict::reported(report),
+                Some(report) if report.answers(asked) => Verdict::reported(report),
+                Some(_) => Verdict::bare(
+                    ProjectOutcome::PROJECT_OUTCOME_PROTOCOL_ERROR,
+                    "the runner's report is not of this plan",
+                ),
                 None => Verdict::bare(
                     ProjectOutcome::PROJECT_OUTCOME_PROTOCOL_ERROR,
                     "could not parse sandbox result",

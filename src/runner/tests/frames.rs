@@ -3,7 +3,7 @@
 
 use hmac::{Hmac, Mac as _};
 use plimsoll_runner::{
-    Ending, FrameFault, MARKER, MAX_BODY_BYTES, Report, ReportKey, Verdict, find,
+    Asked, Ending, FrameFault, MARKER, MAX_BODY_BYTES, Report, ReportKey, Verdict, find,
 };
 use plimsoll_wire::proto::ProjectOutcome;
 use proptest::prelude::*;
@@ -84,7 +84,7 @@ proptest! {
 
     #[test]
     fn any_authenticated_body_has_a_verdict(body in proptest::collection::vec(any::<u8>(), 0..300)) {
-        let verdict = Verdict::of(&frame(&body), &key(), Ending::Deadline);
+        let verdict = Verdict::of(&frame(&body), &key(), Ending::Deadline, &Asked::default());
         prop_assert_eq!(Report::decode(&body).is_none(), verdict.detail == "could not parse sandbox result");
     }
 }
@@ -144,13 +144,18 @@ fn a_replayed_frame_of_another_run_is_none() {
     assert!(find(&old, &ReportKey::from_bytes([9; 32])).is_err());
 }
 
-fn verdict(body: &str) -> Verdict {
+fn verdict(body: &str, steps: &[&str], artifacts: &[&str]) -> Verdict {
+    let owned = |list: &[&str]| list.iter().map(|&s| s.to_owned()).collect();
     Verdict::of(
         &frame(body.as_bytes()),
         &key(),
         Ending::Exited {
             status: Some(0),
             out_of_memory: None,
+        },
+        &Asked {
+            steps: owned(steps),
+            artifacts: owned(artifacts),
         },
     )
 }
@@ -161,32 +166,109 @@ fn reports_and_their_outcomes() {
     let table = [
         (
             r#"{"steps":[],"artifacts":[]}"#,
+            &[][..],
             O::PROJECT_OUTCOME_COMPLETED,
             "",
         ),
         (
             r#"{"steps":[{"command":"x","exitCode":3,"future":1}]}"#,
+            &["x", "y"],
             O::PROJECT_OUTCOME_COMPLETED,
             "",
         ),
         (
-            r#"{"steps":[{"exitCode":0},{"exitCode":124,"timedOut":true}]}"#,
+            r#"{"steps":[{"command":"a","exitCode":0},{"command":"b","exitCode":124,"timedOut":true}]}"#,
+            &["a", "b", "c"],
             O::PROJECT_OUTCOME_TIMED_OUT,
             "step 2 exceeded its time budget",
         ),
         (
             r#"{"error":"illegal file path: ../x"}"#,
+            &["x"],
             O::PROJECT_OUTCOME_SETUP_FAILED,
             "illegal file path: ../x",
         ),
     ];
-    for (body, outcome, detail) in table {
-        let verdict = verdict(body);
+    for (body, asked, outcome, detail) in table {
+        let verdict = verdict(body, asked, &[]);
         assert_eq!(
             (verdict.outcome, verdict.detail.as_str()),
             (outcome, detail),
             "{body}"
         );
+    }
+}
+
+/// Signed, well formed, and not what the plan `a; b` for files `x` and `y` can
+/// have come to.
+#[test]
+fn a_signed_report_of_another_plan() {
+    let wrong = [
+        r#"{"steps":[]}"#,
+        r#"{"steps":[{"command":"a"}]}"#,
+        r#"{"steps":[{"command":"a"},{"command":"b"},{"command":"c"}]}"#,
+        r#"{"steps":[{"command":"b"},{"command":"a"}]}"#,
+        r#"{"steps":[{"command":"a"},{"command":""}]}"#,
+        r#"{"steps":[{"command":"a"},{"command":"npm test"}]}"#,
+        r#"{"steps":[{"command":"a","exitCode":1},{"command":"b"}]}"#,
+        r#"{"steps":[{"command":"a","timedOut":true},{"command":"b"}]}"#,
+    ];
+    let files = [
+        &["z"][..],
+        &["../../etc/passwd"][..],
+        &["/x"][..],
+        &["x", "x"][..],
+        &["y", "x"][..],
+        &["x", "y", "z"][..],
+    ];
+    let files = files.map(|paths| {
+        let list: Vec<String> = paths
+            .iter()
+            .map(|path| format!(r#"{{"path":"{path}","content":""}}"#))
+            .collect();
+        let list = list.join(",");
+        format!(r#"{{"steps":[{{"command":"a"}},{{"command":"b"}}],"artifacts":[{list}]}}"#)
+    });
+    let all = wrong.into_iter().chain(files.iter().map(String::as_str));
+    for body in all {
+        let verdict = verdict(body, &["a", "b"], &["x", "y"]);
+        assert_eq!(
+            (verdict.outcome, verdict.detail.as_str()),
+            (
+                ProjectOutcome::PROJECT_OUTCOME_PROTOCOL_ERROR,
+                "the runner's report is not of this plan"
+            ),
+            "{body}"
+        );
+        assert!(verdict.steps.is_empty() && verdict.artifacts.is_empty());
+    }
+}
+
+#[test]
+fn every_way_a_plan_can_end_is_its_report() {
+    let long = "x".repeat((16 << 10) + 1);
+    let steps = format!(
+        r#"[{{"command":"{}"}},{{"command":"b"}}]"#,
+        &long[..16 << 10]
+    );
+    let right = [
+        steps.as_str(),
+        r#"[{"command":"a","exitCode":-1}]"#,
+        r#"[{"command":"a","stdoutTruncated":true}]"#,
+        r#"[{"command":"a"},{"command":"b","exitCode":1}]"#,
+    ];
+    for (index, steps) in right.into_iter().enumerate() {
+        let first = if index == 0 { long.as_str() } else { "a" };
+        for path in ["x", "y"] {
+            let body =
+                format!(r#"{{"steps":{steps},"artifacts":[{{"path":"{path}","content":""}}]}}"#);
+            let verdict = verdict(&body, &[first, "b"], &["x", "y"]);
+            assert_eq!(
+                verdict.outcome,
+                ProjectOutcome::PROJECT_OUTCOME_COMPLETED,
+                "{body:.80}"
+            );
+        }
     }
 }
 
@@ -210,7 +292,7 @@ fn what_is_signed_and_no_report() {
         steps,
     ];
     for body in bodies {
-        let verdict = verdict(&body);
+        let verdict = verdict(&body, &[], &["a"]);
         assert_eq!(
             verdict.outcome,
             ProjectOutcome::PROJECT_OUTCOME_PROTOCOL_ERROR
@@ -249,8 +331,16 @@ fn without_a_report_the_ending_speaks() {
         ),
     ];
     for (stdout, ending, detail) in table {
-        assert_eq!(Verdict::of(stdout, &key(), ending).detail, detail);
+        assert_eq!(
+            Verdict::of(stdout, &key(), ending, &Asked::default()).detail,
+            detail
+        );
     }
-    let late = Verdict::of(&frame(br#"{"steps":[]}"#), &key(), Ending::Deadline);
+    let late = Verdict::of(
+        &frame(br#"{"steps":[]}"#),
+        &key(),
+        Ending::Deadline,
+        &Asked::default(),
+    );
     assert_eq!(late.outcome, ProjectOutcome::PROJECT_OUTCOME_COMPLETED);
 }

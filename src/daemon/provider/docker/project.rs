@@ -1,8 +1,8 @@
 //! Projects: files and steps, carried out by the runner inside the image.
 
 use plimsoll_runner::{
-    Ending, File, GUARD_PATH, MAX_OUTPUT_BYTES, OPEN_DESCRIPTORS, Plan, RUNNER_PATH, ReportKey,
-    Step, Verdict,
+    Asked, Ending, File, GUARD_PATH, MAX_OUTPUT_BYTES, OPEN_DESCRIPTORS, Plan, RUNNER_PATH,
+    ReportKey, Step, Verdict,
 };
 use plimsoll_wire::proto::ProjectRun;
 
@@ -87,7 +87,12 @@ pub(super) async fn run(
         },
     };
     // Up to 16 MiB are authenticated and decoded: not on a thread that answers.
-    let verdict = tokio::task::spawn_blocking(move || Verdict::of(&stdout.bytes, &key, ending))
+    let asked = Asked {
+        steps: project.steps,
+        artifacts: project.artifacts,
+    };
+    let judge = move || Verdict::of(&stdout.bytes, &key, ending, &asked);
+    let verdict = tokio::task::spawn_blocking(judge)
         .await
         .map_err(|lost| during("reading a report", lost))?;
     Ok(output(verdict))
