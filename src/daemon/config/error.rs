@@ -81,7 +81,7 @@ pub enum ConfigError {
         total: u64,
         /// One run's memory in MiB.
         per_run: u64,
-        /// Sandboxes the session pool takes first.
+        /// Sandboxes kept ready, for sessions or single runs, which come first.
         pool: u64,
     },
     /// A real provider without authentication.
@@ -105,7 +105,7 @@ pub enum ConfigError {
 fn pool_words(pool: u64) -> String {
     match pool {
         0 => String::new(),
-        n => format!(" beside a session pool of {n}"),
+        n => format!(" beside {n} sandboxes kept ready"),
     }
 }
 

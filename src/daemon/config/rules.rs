@@ -113,7 +113,7 @@ pub(super) struct HostMemory {
     pub(super) total_mb: u64,
     /// Of one run; 0 is the provider's default.
     pub(super) per_run_mb: u64,
-    /// Sandboxes of the session pool, which come first.
+    /// Sandboxes kept ready, which come first.
     pub(super) pool: u64,
 }
 
@@ -155,7 +155,7 @@ pub(super) fn limits(
     Ok((limits, clamp))
 }
 
-/// How many runs at once the host's memory holds beside the session pool.
+/// How many runs at once the host's memory holds beside those kept ready.
 pub(super) fn clamped(asked: u32, host: HostMemory) -> Result<u32, ConfigError> {
     if host.total_mb == 0 {
         return Ok(asked);

@@ -185,7 +185,7 @@ fn limits() {
         clamped(8, host(1024, 256, 4))
             .unwrap_err()
             .to_string()
-            .contains("session pool of 4")
+            .contains("beside 4 sandboxes kept ready")
     );
     assert_eq!(clamped(8, host(0, 256, 0)), Ok(8));
     let rates = read(&[("SANDBOX_RATE_PER_MIN", "0"), ("SANDBOX_RATE_BURST", "7")]).unwrap();
