@@ -213,6 +213,26 @@ fn any_change_to_what_was_asked_is_seen() {
         ("uts mode", "/HostConfig/UTSMode", json!("host")),
         ("user namespace", "/HostConfig/UsernsMode", json!("host")),
         ("oom killer", "/HostConfig/OomKillDisable", json!(true)),
+        ("oom score", "/HostConfig/OomScoreAdj", json!(-999)),
+        ("swappiness", "/HostConfig/MemorySwappiness", json!(100)),
+        ("control group", "/HostConfig/CgroupParent", json!("/other")),
+        (
+            "restarts",
+            "/HostConfig/RestartPolicy",
+            json!({"Name": "always", "MaximumRetryCount": 0}),
+        ),
+        ("masked paths", "/HostConfig/MaskedPaths", json!([])),
+        (
+            "read-only paths",
+            "/HostConfig/ReadonlyPaths",
+            json!(["/proc/bus", "/proc/fs"]),
+        ),
+        (
+            "environment",
+            "/Config/Env",
+            json!(["A=b", "LD_PRELOAD=/x.so"]),
+        ),
+        ("AppArmor profile", "/AppArmorProfile", json!("unconfined")),
     ];
     for (what, pointer, value) in changes {
         let mut whole = inspected();

@@ -38,6 +38,13 @@ pub(super) struct Ready {
     pub(super) sandbox: Sandbox,
 }
 
+/// One start of a container: another one has another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Life {
+    started: Option<String>,
+    pid: Option<i64>,
+}
+
 /// A container that exists or may exist. Dropped, it is removed.
 pub(super) struct Sandbox {
     maker: Maker,
@@ -91,7 +98,7 @@ impl Sandbox {
 
     /// Whether the container is, now, exactly what was asked for and, when it
     /// `runs`, that it does.
-    pub(super) async fn read_back(&self, runs: bool) -> Answer<()> {
+    pub(super) async fn read_back(&self, runs: bool) -> Answer<Life> {
         let seen = self
             .maker
             .engine
@@ -104,12 +111,30 @@ impl Sandbox {
             found.push("running");
         }
         if found.is_empty() {
-            return Ok(());
+            return Ok(Life {
+                started: state.started_at,
+                pid: state.pid,
+            });
         }
         Err(environment(format!(
             "docker: the created container is not as requested: {}",
             found.join(", ")
         )))
+    }
+
+    /// The engine ends an attached stream once the container has exited and not
+    /// when the guest closes its ends: before that, it is the connection that
+    /// ended, and there may be more output than what came.
+    async fn has_exited(&self) -> Answer<()> {
+        let seen = self.maker.engine.inspect(&self.id).await;
+        let seen = seen.map_err(|fault| during("asking whether a container ended", fault))?;
+        match seen.state.and_then(|state| state.running) {
+            Some(true) => Err(during(
+                "reading a container's output",
+                "the stream ended while the container ran",
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// Whether memory ran out in it, so far as the engine says; `code` is how it
@@ -263,8 +288,12 @@ impl Started {
             drained
                 .await
                 .map_err(|fault| during("reading a container's output", fault))?;
-            let code = sandbox.engine().wait(&sandbox.id).await;
-            code.map_err(|fault| during("waiting for a container", fault))
+            let waited = async {
+                let code = sandbox.engine().wait(&sandbox.id).await;
+                code.map_err(|fault| during("waiting for a container", fault))
+            };
+            let ((), code) = tokio::try_join!(sandbox.has_exited(), waited)?;
+            Ok(code)
         };
         let ending = tokio::select! {
             biased;

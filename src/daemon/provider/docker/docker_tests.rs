@@ -212,6 +212,35 @@ async fn faults_after_the_start_may_have_run() {
 }
 
 #[tokio::test]
+async fn a_stream_that_ends_before_its_container_is_no_result() {
+    let rig = rig();
+    rig.docker.preflight().await.unwrap();
+    let run = rig
+        .docker
+        .run(snippet("echo begun; sleep 60"), rig.context());
+    let (answer, ()) = tokio::join!(run, async {
+        rig.engine.asked("start").await;
+        rig.engine.cut();
+    });
+    let error = answer.unwrap_err();
+    assert_eq!((error.kind(), error.mark()), (Kind::Internal, None));
+    is_private(&error);
+    rig.clean().await;
+}
+
+#[tokio::test]
+async fn a_guest_may_close_its_own_streams() {
+    let rig = rig();
+    let output = rig.run("echo a; exec >&- 2>&-; sleep 0.3; exit 4").await;
+    let script = script(output.unwrap());
+    assert_eq!(
+        (script.stdout.bytes.as_slice(), script.exit_code),
+        (&b"a\n"[..], 4)
+    );
+    rig.clean().await;
+}
+
+#[tokio::test]
 async fn a_container_that_is_not_as_requested_never_starts() {
     let rig = rig();
     rig.docker.preflight().await.unwrap();
@@ -624,6 +653,25 @@ mod pooled {
             .await
             .unwrap();
         rig.clean().await;
+    }
+
+    #[tokio::test]
+    async fn a_member_that_was_started_again_is_not_used() {
+        for (member, value) in [
+            ("/State/StartedAt", json!("2026-01-01T00:00:09Z")),
+            ("/State/Pid", json!(1)),
+        ] {
+            let rig = filled().await;
+            rig.engine.change("inspect", member, value);
+            let output = rig.run("echo fresh").await.unwrap();
+            assert_eq!(script(output).stdout.bytes, b"fresh\n");
+            assert_eq!(rig.engine.made(), 3, "one of its own");
+            rig.docker
+                .drain(Instant::now() + Duration::from_secs(30))
+                .await
+                .unwrap();
+            rig.clean().await;
+        }
     }
 
     #[tokio::test]

@@ -57,6 +57,7 @@ struct Container {
     output: Option<mpsc::Sender<Vec<u8>>>,
     pid: Option<u32>,
     exit: watch::Sender<Option<i64>>,
+    cut: watch::Sender<bool>,
 }
 
 #[derive(Default)]
@@ -145,6 +146,13 @@ impl FakeEngine {
             .push((route, pointer.to_owned(), value));
     }
 
+    /// Ends every attached stream cleanly; the containers run on.
+    pub(super) fn cut(&self) {
+        for container in self.world().containers.values() {
+            container.cut.send_replace(true);
+        }
+    }
+
     /// Lets held answers go.
     pub(super) fn go_on(&self) {
         self.go_on.send_replace(true);
@@ -189,6 +197,7 @@ impl FakeEngine {
             output: None,
             pid: None,
             exit: watch::channel(None).0,
+            cut: watch::channel(false).0,
         };
         self.world().containers.insert(id, container);
     }
@@ -322,6 +331,7 @@ async fn handle(
                 output: None,
                 pid: None,
                 exit: watch::channel(None).0,
+                cut: watch::channel(false).0,
             };
             world.containers.insert(id.clone(), container);
             of(
@@ -406,20 +416,21 @@ fn inspected(world: &Arc<Mutex<World>>, id: &str) -> Option<Value> {
         "Id": id, "Image": container.body["Image"], "Config": config, "HostConfig": host,
         "NetworkSettings": {"Networks": {"none": {}}},
         "State": {"Running": container.pid.is_some() && exit.is_none(), "Paused": false,
-                  "OOMKilled": false, "ExitCode": exit.unwrap_or(0)},
+                  "OOMKilled": false, "Pid": container.pid, "StartedAt": "2026-01-01T00:00:00Z", "ExitCode": exit.unwrap_or(0)},
     }))
 }
 
 fn attach(world: &Arc<Mutex<World>>, id: &str, mut request: Request<Incoming>) -> Answer {
     let (feed, input) = mpsc::channel(16);
     let (output, mut written) = mpsc::channel::<Vec<u8>>(16);
-    match world.lock().unwrap().containers.get_mut(id) {
+    let mut cut = match world.lock().unwrap().containers.get_mut(id) {
         Some(container) => {
             container.input = Some(input);
             container.output = Some(output);
+            container.cut.subscribe()
         }
         None => return missing(),
-    }
+    };
     let upgraded = hyper::upgrade::on(&mut request);
     tokio::spawn(async move {
         let Ok(stream) = upgraded.await else { return };
@@ -432,7 +443,12 @@ fn attach(world: &Arc<Mutex<World>>, id: &str, mut request: Request<Incoming>) -
                 }
             }
         });
-        while let Some(frame) = written.recv().await {
+        loop {
+            let frame = tokio::select! {
+                frame = written.recv() => frame,
+                _ = cut.wait_for(|cut| *cut) => None,
+            };
+            let Some(frame) = frame else { break };
             if writer.write_all(&frame).await.is_err() {
                 break;
             }
@@ -489,6 +505,7 @@ fn start(world: &Arc<Mutex<World>>, id: &str) -> Answer {
     });
     let (out, err) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
     let other = output.clone();
+    let attached = output.clone();
     let pumps = [
         thread::spawn(move || pump(1, out, output)),
         thread::spawn(move || pump(2, err, other)),
@@ -500,6 +517,8 @@ fn start(world: &Arc<Mutex<World>>, id: &str) -> Answer {
         }
         let code = status.code().or(status.signal().map(|n| 128 + n));
         exit.send_replace(Some(code.unwrap_or(-1).into()));
+        // As the real one: the attached stream ends after the exit is known.
+        drop(attached);
     });
     of(StatusCode::NO_CONTENT, "")
 }

@@ -55,9 +55,7 @@ pub(super) fn judge(reference: &str, seen: ImageInspect) -> Result<Image, ImageF
             Some((name, _)) if !name.is_empty() => name,
             _ => return Err(ImageFault::BadEntry),
         };
-        if name.starts_with("LD_")
-            || ["GLIBC_TUNABLES", "LOCPATH", "NLSPATH", "GCONV_PATH"].contains(&name)
-        {
+        if is_read_early(entry) {
             return Err(ImageFault::LoaderVariable(name.to_owned()));
         }
     }
@@ -67,6 +65,13 @@ pub(super) fn judge(reference: &str, seen: ImageInspect) -> Result<Image, ImageF
         environment,
         software: String::new(),
     })
+}
+
+/// Whether a `NAME=value` entry is read before any program of ours can clear it.
+pub(super) fn is_read_early(entry: &str) -> bool {
+    let name = entry.split('=').next().unwrap_or_default();
+    name.starts_with("LD_")
+        || ["GLIBC_TUNABLES", "LOCPATH", "NLSPATH", "GCONV_PATH"].contains(&name)
 }
 
 fn no_volumes(volumes: Option<Vec<String>>) -> Result<(), ImageFault> {

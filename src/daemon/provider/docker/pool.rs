@@ -19,7 +19,7 @@ use tokio::sync::Notify;
 use super::{
     body::Container,
     call::RUN_PREFIX,
-    container::Ready,
+    container::{Life, Ready},
     execution::{Execution, Role},
     launch::{self, Start},
     limits::{CONTROL_CALL, POOL_MEMBER_AGE, PREFLIGHT_AHEAD, PROJECT_BACKSTOP, PROJECT_CEILING},
@@ -36,6 +36,8 @@ const MAKING: Duration = Duration::from_secs(120);
 
 struct Member {
     ready: Ready,
+    /// Its only start.
+    life: Life,
     execution: Arc<Execution>,
     made: Instant,
 }
@@ -72,7 +74,7 @@ impl Pool {
             let member = self.members().get_mut(&role)?.pop_front()?;
             let usable = member.made.elapsed() < POOL_MEMBER_AGE
                 && execution.makes_the_same(&member.execution, role)
-                && member.ready.sandbox.read_back(true).await.is_ok();
+                && matches!(member.ready.sandbox.read_back(true).await, Ok(life) if life == member.life);
             if usable {
                 return Some(member.ready);
             }
@@ -184,8 +186,10 @@ impl Pool {
         };
         let ready = execution.maker.make(RUN_PREFIX, &container).await?;
         ready.sandbox.start().await?;
+        let life = ready.sandbox.read_back(true).await?;
         Ok(Member {
             ready,
+            life,
             execution: Arc::clone(&execution),
             made: Instant::now(),
         })

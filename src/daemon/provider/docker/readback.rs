@@ -5,7 +5,26 @@
 
 use std::collections::BTreeSet;
 
-use bollard::models::{ContainerCreateBody, ContainerInspectResponse, HostConfig};
+use super::image;
+use bollard::models::{
+    ContainerCreateBody, ContainerInspectResponse, HostConfig, RestartPolicyNameEnum,
+};
+
+/// Paths of every engine's own list that no guest may read.
+const MASKED: [&str; 4] = [
+    "/proc/kcore",
+    "/proc/keys",
+    "/proc/timer_list",
+    "/sys/firmware",
+];
+/// Paths of every engine's own list that no guest may write.
+const READ_ONLY: [&str; 5] = [
+    "/proc/bus",
+    "/proc/fs",
+    "/proc/irq",
+    "/proc/sys",
+    "/proc/sysrq-trigger",
+];
 
 /// Everything that differs, in words for the log; empty when nothing does.
 pub(super) fn differences(
@@ -35,6 +54,19 @@ pub(super) fn differences(
         test(&config.healthcheck) == test(&asked.healthcheck),
     );
     same("volumes", is_empty(&config.volumes));
+    // The image's, which was judged, and what an engine adds for its own ends.
+    same(
+        "environment",
+        config
+            .env
+            .iter()
+            .flatten()
+            .all(|entry| !image::is_read_early(entry)),
+    );
+    same(
+        "AppArmor profile",
+        seen.app_armor_profile.as_deref() != Some("unconfined"),
+    );
     same(
         "labels",
         asked.labels.iter().flatten().all(|(name, value)| {
@@ -104,7 +136,30 @@ fn host_differences(wanted: &HostConfig, host: &HostConfig) -> Vec<&'static str>
     same("uts mode", own(&host.uts_mode));
     same("user namespace", own(&host.userns_mode));
     same("oom killer", host.oom_kill_disable != Some(true));
+    let asked_or = |seen: Option<i64>, none: i64| seen.is_none_or(|seen| seen == none);
+    same("oom score", asked_or(host.oom_score_adj, 0));
+    same("swappiness", asked_or(host.memory_swappiness, -1));
+    same("control group", own(&host.cgroup_parent));
+    same(
+        "restarts",
+        host.restart_policy.as_ref().is_none_or(|policy| {
+            use RestartPolicyNameEnum as Name;
+            matches!(policy.name, None | Some(Name::EMPTY | Name::NO))
+        }),
+    );
+    same("masked paths", holds(&host.masked_paths, &MASKED));
+    same("read-only paths", holds(&host.readonly_paths, &READ_ONLY));
     found
+}
+
+/// Whether a list that is the engine's to choose, when it is told at all, has
+/// at least these.
+fn holds(list: &Option<Vec<String>>, least: &[&str]) -> bool {
+    list.as_ref().is_none_or(|list| {
+        least
+            .iter()
+            .all(|path| list.iter().any(|listed| listed == path))
+    })
 }
 
 /// The mounts as a set: an engine lists them in no fixed order.
