@@ -149,11 +149,38 @@ pub fn workflow(
         git_blob: String::new(),
         run_id,
         run_attempt: number("GITHUB_RUN_ATTEMPT")?,
-        run_url: match run_id {
-            0 => String::new(),
-            id => format!("{repository}/actions/runs/{id}"),
-        },
+        run_url: run_url(repository, run_id),
     })
+}
+
+/// The page of a run; empty where there is none.
+fn run_url(repository: &str, run_id: u64) -> String {
+    match run_id {
+        0 => String::new(),
+        id => format!("{repository}/actions/runs/{id}"),
+    }
+}
+
+/// Checks what a receipt states of its workflow: an event that is never taken,
+/// or a page that is not the run's.
+///
+/// # Errors
+/// [`EventError::Value`].
+pub fn check_workflow(workflow: &Workflow, repository: &str) -> Result<(), EventError> {
+    let ok = |holds: bool, what| holds.then_some(()).ok_or(EventError::Value(what));
+    ok(
+        !REFUSED_EVENTS.contains(&workflow.event.as_str()),
+        "the workflow's event",
+    )?;
+    ok(
+        workflow.run_id <= 1 << 52 && workflow.run_attempt <= 1 << 52,
+        "the workflow's run",
+    )?;
+    let page = workflow.run_url.as_str();
+    ok(
+        page.is_empty() || page == run_url(repository, workflow.run_id),
+        "the URL of the workflow's run",
+    )
 }
 
 /// The path part of `owner/name/PATH@REF`.
@@ -289,5 +316,42 @@ mod tests {
             "https://github.com/example-org/adder/actions/runs/1234567890"
         );
         assert_eq!(workflow_path("a/b/../x@y"), None);
+    }
+
+    #[test]
+    fn a_workflow_states_its_own_page_and_no_event_that_is_refused() {
+        let repository = "https://github.com/example-org/adder";
+        let stated = |event: &str, run_url: &str, run_id| Workflow {
+            event: event.to_owned(),
+            run_url: run_url.to_owned(),
+            run_id,
+            ..Workflow::default()
+        };
+        let page = format!("{repository}/actions/runs/5");
+        for (event, url, id) in [
+            ("pull_request", page.as_str(), 5),
+            ("nightly", "", 5),
+            ("", "", 0),
+        ] {
+            assert_eq!(check_workflow(&stated(event, url, id), repository), Ok(()));
+        }
+        for (event, url, id) in [
+            ("pull_request", page.as_str(), 6),
+            (
+                "pull_request",
+                "https://github.com/other/adder/actions/runs/5",
+                5,
+            ),
+            ("pull_request", "javascript:alert(1)", 5),
+            ("pull_request", &format!("{repository}/actions/runs/0"), 0),
+            ("pull_request", "", u64::MAX),
+            ("pull_request_target", page.as_str(), 5),
+            ("workflow_run", page.as_str(), 5),
+        ] {
+            assert!(
+                check_workflow(&stated(event, url, id), repository).is_err(),
+                "{event} {url} {id}"
+            );
+        }
     }
 }

@@ -276,6 +276,40 @@ def test_added_files_are_listed_and_named_where_they_stand_in_for_others(cli, fa
     assert run(cli, repo, daemon, head, "--add", f"{cli.folder / 'test'}=test", "--out", "c").cls == "usage"
 
 
+def test_an_added_directory_is_never_behind_a_link_of_the_pull_request(cli, fake, repo):
+    outside = cli.folder / "outside"
+    (outside / "lib").mkdir(parents=True)
+    (outside / "lib/token").write_text("secret\n")
+    daemon = fake(answering())
+
+    def configured(add, *args):
+        repo.write(".plimsoll/receipt.toml", f'version = 1\nsteps = ["{STEP}"]\nreports = ["{REPORT}"]\nadd = ["{add}"]\n'.encode())
+        repo.base = repo.commit("configuration")
+        return run(cli, repo, daemon, repo.change(content=add.encode()), *args, flags=())
+
+    (repo.path / "node_modules").symlink_to(outside)
+    (repo.path / "vendor").symlink_to(outside)
+    for add in ("node_modules=node_modules", "vendor/lib=lib", "../outside=x", f"{outside}=x", ".git=x"):
+        for args in ((), ("--config-from", "tested")):
+            done = configured(add, *args)
+            assert (done.code, done.cls) == (2, "config"), (add, done.text)
+    repo.git("rm", "-q", ".plimsoll/receipt.toml")
+    repo.base = repo.commit("no configuration")
+    head = repo.change(content=b"1\n")
+    for add in ("node_modules=x", "vendor/lib=x", "../outside=x", f"{repo.path / 'vendor/lib'}=x"):
+        done = run(cli, repo, daemon, head, "--add", add)
+        assert (done.code, done.cls) == (2, "usage"), (add, done.text)
+    assert daemon.calls == []
+
+
+def test_init_follows_no_link(cli):
+    (cli.folder / "elsewhere").mkdir()
+    (cli.cwd / ".github").symlink_to(cli.folder / "elsewhere")
+    done = cli("pr-receipt", "init", "--json")
+    assert (done.code, done.cls) == (2, "io"), done.text
+    assert list((cli.folder / "elsewhere").iterdir()) == [] and not (cli.cwd / ".plimsoll").exists()
+
+
 def test_no_code_of_the_repository_runs_on_this_machine(cli, fake, repo):
     """Hooks, a file system monitor, filters, replacements and a work tree that is not the commit's."""
     proof = cli.folder / "ran"
@@ -333,6 +367,13 @@ def test_a_merge_is_made_again(cli, fake, repo):
     done = merged(merge, "good")
     assert done.code == 0, done.text
     assert verify(cli, repo, head, "good").code == 0
+    told = cli("pr-receipt", "verify", "--repo", repo.path, "--head", head, "good").out.decode().splitlines()[-1]
+    assert told.startswith(f"RECEIPT OK  example-org/adder#7 at {head[:12]} merged into {base[:12]}  PASSED")
+    # A base that is only the author's own is none.
+    ours = ("--base-ref", repo.base)
+    assert verify(cli, repo, head, "good", "--base-ref", base).code == 0
+    for strict in ((), ("--require-workflow-unchanged",)):
+        assert verify(cli, repo, head, "good", *ours, *strict).cls == "git_commit"
     swapped = repo.git("commit-tree", tree, "-p", head, "-p", base, "-m", "merge")
     evil = repo.git("commit-tree", evil_tree, "-p", base, "-p", head, "-m", "merge")
     for commit in (swapped, evil):

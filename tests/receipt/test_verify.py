@@ -50,9 +50,9 @@ def test_one_answer_in_every_environment(cli, clone, receipt):
 
 def test_what_the_reviewer_knows_is_named(cli, clone, receipt):
     sources = verify(cli, clone, receipt).json["sources"]
-    assert sources == ["key: from the receipt itself", "head: given with --head", f"base: {BASE}, the receipt's own word; give --base-ref to name yours"]
+    assert sources == ["key: from the receipt itself", "repository and number: from the receipt itself", "head: given with --head", f"base: {BASE}, the receipt's own word; give --base-ref to name yours"]
     known = verify(cli, clone, receipt, "--pub", receipt / "receipt.pub", "--base-ref", BASE).json["sources"]
-    assert known == ["key: given with --pub", "head: given with --head", f"base: {BASE}, given with --base-ref"]
+    assert known == ["key: given with --pub", "repository and number: from the receipt itself", "head: given with --head", f"base: {BASE}, given with --base-ref"]
     # Only the receipt's word is no base to insist on.
     strict = verify(cli, clone, receipt, "--require-workflow-unchanged")
     assert (strict.code, strict.cls) == (1, "workflow_changed")

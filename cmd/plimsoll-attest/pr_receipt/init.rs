@@ -80,6 +80,15 @@ fn written(console: &Console, matches: &ArgMatches) -> Result<JsonObject, Stop> 
     let configuration = PathBuf::from(config::PATH);
     // Both or none: what exists is found before anything is written.
     for path in [&workflow, &configuration] {
+        if let Some(link) = link_above(path) {
+            return Err(Failure::new(
+                Class::Io,
+                "a directory on the way is a link; nothing was written",
+                "Replace the link by a directory: what is written belongs into the repository.",
+            )
+            .file(link)
+            .into());
+        }
         if path.symlink_metadata().is_ok() {
             return Err(Failure::new(
                 Class::Exists,
@@ -103,6 +112,18 @@ fn written(console: &Console, matches: &ArgMatches) -> Result<JsonObject, Stop> 
         .with("workflow", &workflow.to_string_lossy())
         .with("configuration", &configuration.to_string_lossy())
         .with("preset", preset))
+}
+
+/// The first link among the directories of a relative path. One in a repository
+/// may lead anywhere.
+fn link_above(path: &Path) -> Option<&Path> {
+    if path.has_root() {
+        return None;
+    }
+    path.ancestors()
+        .skip(1)
+        .filter(|above| above.symlink_metadata().is_ok_and(|seen| seen.is_symlink()))
+        .last()
 }
 
 fn directory(path: &Path) -> Result<(), Failure> {

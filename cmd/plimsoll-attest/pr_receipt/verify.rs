@@ -384,12 +384,19 @@ fn verdict(report: &Report, failures: &[Failure]) -> String {
         Some(facts) => {
             let counts = &facts.counts;
             let head: String = facts.head_sha.chars().take(12).collect();
+            let merge = match facts.tested_kind.as_str() {
+                "merge" => {
+                    let base: String = facts.base_sha.chars().take(12).collect();
+                    format!(" merged into {base}")
+                }
+                _ => String::new(),
+            };
             let unbound = match report.steps.get(4).map(|step| step.state) {
                 Some(State::Ok) => "",
                 _ => "  not tied to a revision",
             };
             format!(
-                "RECEIPT OK  {} at {head}  {} {}/{}/{}/{}  tier {} ({}){unbound}\n",
+                "RECEIPT OK  {} at {head}{merge}  {} {}/{}/{}/{}  tier {} ({}){unbound}\n",
                 shown::name(facts),
                 facts.result,
                 counts.passed,

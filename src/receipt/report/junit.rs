@@ -15,6 +15,12 @@ use crate::facts::TestClass;
 /// Elements inside one another, those of suites included.
 const MAX_ELEMENTS: usize = 128;
 
+/// Attributes of one element. Each is compared with those before it.
+const MAX_ATTRIBUTES: usize = 64;
+
+/// Bytes of the XML declaration, whose attributes are compared likewise.
+const MAX_DECLARATION: usize = 1024;
+
 /// Reads a report.
 ///
 /// # Errors
@@ -42,6 +48,9 @@ pub fn read(text: &str) -> Result<Parsed, ParseError> {
             Ok(Event::End(_)) => document.end(at)?,
             Ok(Event::DocType(_)) => return refuse("a document type is not read"),
             Ok(Event::Decl(decl)) => {
+                if decl.len() > MAX_DECLARATION {
+                    return refuse("the XML declaration is too long");
+                }
                 let other = decl.encoding().is_some_and(|encoding| {
                     !encoding.is_ok_and(|name| {
                         name.eq_ignore_ascii_case(b"utf-8")
@@ -112,6 +121,8 @@ struct OpenCase {
     duration_us: Option<u64>,
     failure: bool,
     error: bool,
+    /// Failed when it was run again.
+    rerun: bool,
     skipped: bool,
     todo: bool,
     flaky: bool,
@@ -121,7 +132,7 @@ impl OpenCase {
     fn class(&self) -> TestClass {
         match self {
             OpenCase { todo: true, .. } => TestClass::Warned,
-            _ if self.failure || self.error => TestClass::Failed,
+            _ if self.failure || self.error || self.rerun => TestClass::Failed,
             OpenCase { skipped: true, .. } => TestClass::Skipped,
             OpenCase { flaky: true, .. } => TestClass::Warned,
             _ => TestClass::Passed,
@@ -162,6 +173,7 @@ impl Document<'_> {
                 match tag.as_ref() {
                     b"failure" => case.failure = true,
                     b"error" => case.error = true,
+                    b"rerunFailure" | b"rerunError" => case.rerun = true,
                     b"flakyFailure" | b"flakyError" => case.flaky = true,
                     b"skipped" => {
                         case.skipped = true;
@@ -174,6 +186,18 @@ impl Document<'_> {
             // A test where no reader looks for one would be lost without a word.
             Some(_) if suite || tag.as_ref() == b"testcase" => {
                 return Err(self.fault(at, "a suite or test inside something else"));
+            }
+            // A failure of no test, such as of what runs before the tests.
+            Some(Element::Suite(_))
+                if matches!(
+                    tag.as_ref(),
+                    b"failure" | b"error" | b"rerunFailure" | b"rerunError"
+                ) =>
+            {
+                self.parsed
+                    .broken
+                    .get_or_insert("a suite failed outside its tests");
+                Element::Other
             }
             Some(_) => Element::Other,
         };
@@ -257,7 +281,10 @@ impl Document<'_> {
 
     fn attributes(&self, start: &BytesStart<'_>, at: usize) -> Result<Attributes, ParseError> {
         let mut found = Attributes::default();
-        for attribute in start.attributes() {
+        for (n, attribute) in start.attributes().enumerate() {
+            if n >= MAX_ATTRIBUTES {
+                return Err(self.fault(at, "an element has more than 64 attributes"));
+            }
             // A repeated attribute is an error here too.
             let attribute = attribute.map_err(|_| self.fault(at, "an attribute is not valid"))?;
             let raw = std::str::from_utf8(&attribute.value)

@@ -4,6 +4,8 @@
 //! that stops early is never a pass: what a crash cut off would be missing
 //! without a trace.
 
+use std::collections::HashSet;
+
 use super::{Case, MAX_CASES, MAX_DEPTH, ParseError, Parsed, name};
 use crate::facts::TestClass;
 
@@ -42,7 +44,32 @@ struct Level {
     plan: Option<u64>,
     /// Result lines of this level, parents included.
     results: u64,
+    /// Numbers stated, and the highest of them.
+    numbers: HashSet<u64>,
+    highest: u64,
     cases: Vec<Case>,
+}
+
+impl Level {
+    /// Counts a result line and tells what is wrong with the number it states;
+    /// see [`TestLine::number`].
+    fn count(&mut self, number: Option<Option<u64>>) -> Option<&'static str> {
+        self.results += 1;
+        let Some(number) = number? else {
+            return Some("a test's number is out of range");
+        };
+        self.highest = self.highest.max(number);
+        (!self.numbers.insert(number)).then_some("two tests have one number")
+    }
+
+    /// What is wrong with its numbers or its count, once it has ended.
+    fn fault(&self) -> Option<&'static str> {
+        match self.plan {
+            Some(plan) if plan != self.results => Some("the plan does not match the tests"),
+            Some(plan) if self.highest > plan => Some("a test's number is beyond the plan"),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Default)]
@@ -119,15 +146,16 @@ impl Stream {
         self.level(depth)?;
         let mut children: Vec<Case> = Vec::new();
         for level in self.levels.split_off(depth + 1) {
-            if level.plan.is_some_and(|plan| plan != level.results) {
-                self.broken
-                    .get_or_insert("a subtest's plan does not match its tests");
+            if let Some(fault) = level.fault() {
+                self.broken.get_or_insert(fault);
             }
             children.extend(level.cases);
         }
         let class = line.class();
+        if let Some(fault) = self.level(depth)?.count(line.number) {
+            self.broken.get_or_insert(fault);
+        }
         let level = self.level(depth)?;
-        level.results += 1;
         if children.is_empty() {
             level.cases.push(Case {
                 name: name::cut(&line.description, 2048).to_owned(),
@@ -152,18 +180,14 @@ impl Stream {
         let mut cases = Vec::new();
         let mut levels = self.levels.drain(..);
         if let Some(top) = levels.next() {
-            cases.extend(top.cases);
-            match top.plan {
-                None => {
-                    self.broken
-                        .get_or_insert("the stream ends without its plan");
-                }
-                Some(plan) if plan != top.results => {
-                    self.broken
-                        .get_or_insert("the plan does not match the tests");
-                }
-                Some(_) => {}
+            let fault = match top.plan {
+                None => Some("the stream ends without its plan"),
+                Some(_) => top.fault(),
+            };
+            if let Some(fault) = fault {
+                self.broken.get_or_insert(fault);
             }
+            cases.extend(top.cases);
         }
         // Subtests whose parent never came.
         for level in levels {
@@ -202,6 +226,8 @@ fn plan(line: &str) -> Option<u64> {
 
 struct TestLine {
     ok: bool,
+    /// The number stated; within, `None` for 0 and what is no 64-bit number.
+    number: Option<Option<u64>>,
     description: String,
     skip: bool,
     todo: bool,
@@ -218,23 +244,24 @@ impl TestLine {
             return None;
         }
         let rest = rest.trim_start();
-        let rest = rest
-            .trim_start_matches(|c: char| c.is_ascii_digit())
-            .trim_start();
+        let after = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+        let digits = rest.strip_suffix(after).unwrap_or_default();
+        // `ok 2nd` has a description that begins with a digit.
+        let apart = after.is_empty() || after.starts_with([' ', '\t', '-', '#']);
+        let number =
+            (apart && !digits.is_empty()).then(|| digits.parse().ok().filter(|number| *number > 0));
+        let rest = after.trim_start();
         let rest = rest
             .strip_prefix("- ")
             .or(rest.strip_prefix('-'))
             .unwrap_or(rest);
         let (description, directive) = split(rest);
-        let word = |word: &str| {
-            directive
-                .get(..word.len())
-                .is_some_and(|start| start.eq_ignore_ascii_case(word))
-        };
+        let word = named(directive);
         Some(TestLine {
             ok,
-            skip: word("skip"),
-            todo: word("todo"),
+            number,
+            skip: word == Some(Directive::Skip),
+            todo: word == Some(Directive::Todo),
             description,
         })
     }
@@ -247,6 +274,23 @@ impl TestLine {
             _ => TestClass::Passed,
         }
     }
+}
+
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum Directive {
+    Skip,
+    Todo,
+}
+
+/// The directive a comment begins with. A failed test is excused by a `TODO`,
+/// so that word stands alone; runners write `SKIP` and `skipped`.
+fn named(comment: &str) -> Option<Directive> {
+    let (word, after) = comment.split_at_checked(4)?;
+    if word.eq_ignore_ascii_case("skip") {
+        return Some(Directive::Skip);
+    }
+    let alone = after.is_empty() || after.starts_with([' ', '\t', ':']);
+    (alone && word.eq_ignore_ascii_case("todo")).then_some(Directive::Todo)
 }
 
 /// Splits a description from its directive, which begins at the last `#` that
@@ -265,8 +309,7 @@ fn split(text: &str) -> (String, &str) {
             },
             '#' => {
                 let directive = text.get(at + 1..).unwrap_or_default().trim_start();
-                let start = directive.get(..4).unwrap_or_default();
-                if start.eq_ignore_ascii_case("skip") || start.eq_ignore_ascii_case("todo") {
+                if named(directive).is_some() {
                     return (description.trim_end().to_owned(), directive);
                 }
                 description.push(c);

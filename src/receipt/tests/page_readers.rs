@@ -178,6 +178,10 @@ fn reports_made_to_differ() {
         "<testsuite/ >",
         "</testsuite>",
         "<TestSuite/>",
+        "<testsuites><failure/><testcase name='a'/></testsuites>",
+        "<testsuite><testcase name='a'/><error>x</error></testsuite>",
+        "<testsuite><rerunError/><x><failure/></x></testsuite>",
+        "<testsuite><flakyFailure/><testcase><flakyFailure/><rerunError/></testcase></testsuite>",
     ];
     let tap = [
         "",
@@ -213,6 +217,21 @@ fn reports_made_to_differ() {
         "1..1\nok 12345 -x\n",
         "1..1\n\tok\nok",
         "1..1\nok 1 - a\n\n\n",
+        "1..2\nok 1\nok 1\n",
+        "1..2\nok 2\nok 01\n",
+        "1..2\nok 1\nok 3\n",
+        "1..1\nok 0\n",
+        "1..1\nok 0000000000000000000000000001\n",
+        "1..1\nok 18446744073709551616\n",
+        "1..1\nok 2nd\n",
+        "1..1\nok 1\u{a0}a\n",
+        "1..1\n    ok 2 - in\n    1..1\nok 1 - out\n",
+        "1..1\n    ok 2 - in\nok 1 - out\n",
+        "1..1\nnot ok 1 - a # TODOlist\n",
+        "1..1\nnot ok 1 - a # TODO: x\n",
+        "1..1\nnot ok 1 - a # TODO\u{a0}x\n",
+        "1..1\nnot ok 1 - a # x # todo\n",
+        "1..1\nok 1 - a # skipped\n",
     ];
     let mut reports: Vec<(Format, Vec<u8>)> = Vec::new();
     reports.extend(
@@ -236,6 +255,14 @@ fn reports_made_to_differ() {
             .collect::<String>()
             + "1..1\n";
         reports.push((Format::Tap, deep.into_bytes()));
+    }
+    for count in [64, 65] {
+        let many: String = (0..count).map(|n| format!(" a{n}=''")).collect();
+        reports.push((Format::Junit, format!("<testsuite{many}/>").into_bytes()));
+    }
+    for blanks in [1006, 1007, 1008] {
+        let text = format!("<?xml version='1.0'{}?><testsuite/>", " ".repeat(blanks));
+        reports.push((Format::Junit, text.into_bytes()));
     }
     let long = format!(
         "<testsuite name='{0}'><testsuite name='{0}'><testcase name='é{0}'/></testsuite></testsuite>",

@@ -109,6 +109,8 @@ fn classes_come_from_children_alone() {
         ("<flakyFailure/>", TestClass::Warned),
         ("<flakyError/><flakyFailure/>", TestClass::Warned),
         ("<rerunFailure/><failure/>", TestClass::Failed),
+        ("<rerunFailure/>", TestClass::Failed),
+        ("<flakyFailure/><rerunError/>", TestClass::Failed),
         ("<system-out><failure/></system-out>", TestClass::Passed),
         (
             "<properties><property name='failure'/></properties>",
@@ -193,6 +195,32 @@ fn hostile_xml_is_refused_with_a_place() {
 }
 
 #[test]
+fn a_failure_of_no_test_is_no_pass() {
+    for text in [
+        "<testsuites><failure/><testcase name='a'/></testsuites>",
+        "<testsuite><testcase name='a'/><error/></testsuite>",
+        "<testsuites><testsuite><rerunFailure/><testcase name='a'/></testsuite></testsuites>",
+    ] {
+        assert!(junit(text).unwrap().broken.is_some(), "{text}");
+    }
+    let within = "<testsuite><system-out><error/></system-out><testcase name='a'/></testsuite>";
+    assert_eq!(junit(within).unwrap().broken, None);
+}
+
+#[test]
+fn attributes_of_one_element_are_bounded() {
+    let with = |count: usize| {
+        let many: String = (0..count).map(|n| format!(" a{n}=''")).collect();
+        junit(&format!("<testsuite><testcase{many}/></testsuite>"))
+    };
+    assert!(with(64).is_ok());
+    assert!(with(65).is_err());
+    assert!(with(500_000).is_err());
+    let declaration: String = (0..500_000).map(|n| format!(" a{n}=''")).collect();
+    assert!(junit(&format!("<?xml version='1.0'{declaration}?><testsuite/>")).is_err());
+}
+
+#[test]
 fn a_long_suite_name_costs_no_memory_for_each_test() {
     let text = format!(
         "<testsuite name='{}'>{}</testsuite>",
@@ -227,6 +255,18 @@ fn plans_and_crashes() {
         ("1..1\n1..1\nok 1\n", true, 1),
         ("1..1\nok 1 - a\nBail out! no disk\n", true, 2),
         ("TAP version 13\n    ok 1 - child\n1..0\n", true, 1),
+        ("1..2\nok 1\nok 1\n", true, 2),
+        ("1..2\nok 2\nok 1\n", false, 2),
+        ("1..2\nok 1\nok 3\n", true, 2),
+        ("1..1\nok 0\n", true, 1),
+        ("1..1\nok 99999999999999999999\n", true, 1),
+        ("1..1\nok 2nd\n", false, 1),
+        ("1..1\n    ok 2 - in\n    1..1\nok 1 - out\n", true, 1),
+        (
+            "1..2\n    ok 1 - in\n    1..1\nok 1 - out\n    ok 1 - in\n    1..1\nok 2 - two\n",
+            false,
+            2,
+        ),
         (
             "TAP version 13\n    1..2\n    ok 1 - child\nok 1 - parent\n1..1\n",
             true,
@@ -241,7 +281,7 @@ fn plans_and_crashes() {
         ),
         // A child plan that is missing, and numbers that repeat, are Node's way.
         (
-            "    ok 1 - child\nok 1 - parent\n    ok 1 - other\nok 1 - next\n1..2\n",
+            "    ok 1 - child\nok 1 - parent\n    ok 1 - other\nok 2 - next\n1..2\n",
             false,
             2,
         ),
@@ -305,5 +345,20 @@ proptest::proptest! {
         if let Ok(parsed) = tap(&text) {
             proptest::prop_assert!(parsed.cases.len() <= picks.len() + 1);
         }
+    }
+}
+
+#[test]
+fn only_the_word_todo_excuses_a_failure() {
+    for (comment, class) in [
+        ("TODO", TestClass::Warned),
+        ("todo later", TestClass::Warned),
+        ("TODO: later", TestClass::Warned),
+        ("TODOlist", TestClass::Failed),
+        ("TODO_x", TestClass::Failed),
+        ("TODO\u{e9}", TestClass::Failed),
+    ] {
+        let parsed = tap(&format!("1..1\nnot ok 1 - a # {comment}\n")).unwrap();
+        assert_eq!(parsed.cases[0].class, class, "{comment}");
     }
 }

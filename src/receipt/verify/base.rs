@@ -121,7 +121,7 @@ impl Check<'_> {
 
     /// The base to compare with, and in whose words: the reviewer's, the
     /// clone's, or the receipt's.
-    fn own_base(&mut self) -> Option<Result<(Oid, &'static str), Refused>> {
+    pub(super) fn own_base(&self) -> Option<Result<(Oid, &'static str), Refused>> {
         let receipt = self.predicate()?.clone();
         let place = self.options.place.as_ref()?;
         let missing = |why: String| Some(Err(Refused::new("workflow_changed", why)));
@@ -155,7 +155,7 @@ impl Check<'_> {
             Err(refusal) => return Some(Err(refusal)),
         };
         self.report.sources.push(format!("base: {base}, {source}"));
-        let own = !source.starts_with("the receipt's");
+        let own = is_reviewers(source);
         let expected = self.options.workflow.clone();
         let tested = self.tree.clone()?;
         let store = self.store.as_mut()?;
@@ -254,6 +254,11 @@ impl Check<'_> {
                 .push(format!("test files were not compared: {error}")),
         }
     }
+}
+
+/// Whether a base is known from elsewhere than the receipt.
+pub(super) fn is_reviewers(source: &str) -> bool {
+    !source.starts_with("the receipt's")
 }
 
 struct Compared {

@@ -5,7 +5,7 @@ use plimsoll_record::Digest;
 use super::{Check, Outcomes, Refused};
 use crate::{
     collect::manifest,
-    event::Binding,
+    event::{self, Binding},
     git::{Oid, blob},
     make,
     outcome::{Outcome, evaluate},
@@ -73,6 +73,11 @@ impl Check<'_> {
         } else {
             Err("its version is not 1".to_owned())
         };
+        let workflow = || {
+            let repository = &predicate.repository.url;
+            event::check_workflow(&predicate.workflow, repository).map_err(|e| e.to_string())
+        };
+        let form = form.and_then(|()| workflow());
         if let Err(why) = form.and_then(|()| specs(predicate).map(drop)) {
             return Some(Err(Refused::new(
                 "statement",
@@ -84,6 +89,10 @@ impl Check<'_> {
             KeyKind::File => "from a file, as the receipt states",
         };
         let said = format!("key {}, {kind}", key.id());
+        // Nothing of a clone says which server's pull request it is.
+        self.report
+            .sources
+            .push("repository and number: from the receipt itself".to_owned());
         self.receipt = Some(opened);
         Some(Ok(said.into()))
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use plimsoll_record::Digest;
 
-use super::{Check, Outcomes, Refused};
+use super::{Check, Outcomes, Refused, base::is_reviewers};
 use crate::{
     collect::{self, holds, shown},
     config::{self, Config},
@@ -64,6 +64,14 @@ impl Check<'_> {
             .predicate()
             .cloned()
             .ok_or_else(|| refused(String::new()))?;
+        let own = match receipt.tested.kind {
+            TestedKind::Head => None,
+            TestedKind::Merge => match self.own_base() {
+                None => None,
+                Some(Ok((oid, source))) => is_reviewers(source).then_some(oid),
+                Some(Err(refusal)) => return Err(refused(refusal.detail)),
+            },
+        };
         let store = self
             .store
             .as_mut()
@@ -83,6 +91,16 @@ impl Check<'_> {
         }
         let base = Oid::parse(&receipt.pull_request.base_sha)
             .ok_or_else(|| refused("the base is no commit".to_owned()))?;
+        // A merge into a commit of the author's own tests files that no branch
+        // will ever hold.
+        if let Some(own) = own
+            && !merge::is_ancestor(store, &base, &own).unwrap_or(false)
+        {
+            return Err(refused(format!(
+                "the merge is into {base}, which is not in the history of your base {own}; if the \
+                 branch moved on, fetch it"
+            )));
+        }
         for oid in [&base, head] {
             store.commit(oid).map_err(git)?;
         }

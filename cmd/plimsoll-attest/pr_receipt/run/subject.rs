@@ -24,7 +24,7 @@ use plimsoll_wire::{
 };
 
 use super::{
-    added::{self, AddedFile},
+    added::{self, AddedFile, Named},
     flags::Form,
     usage,
 };
@@ -91,7 +91,11 @@ impl Subject {
                 CollectError::Git(error) => git(&error),
                 CollectError::TooMuch(much) => too_much(&much),
             })?;
-        let added = added::read(&config.add, &form.repo, &collected)?;
+        let named = match config_from.source {
+            ConfigSource::Workflow => Named::ByFlag,
+            ConfigSource::Base | ConfigSource::Tested => Named::ByConfiguration,
+        };
+        let added = added::read(&config.add, named, &form.repo, &collected)?;
         let tests = patterns(&config.test_paths())?;
         let tests_changed = collect::tests_changed(&mut store, &base_tree, &tested.tree, &tests)
             .map_err(|error| git(&error))?;

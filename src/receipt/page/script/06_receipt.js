@@ -64,7 +64,7 @@ const isBranch = (value) =>
   !/^[-\/]|[\/.]$|\.\.|@\{|[\u0000-\u0020\u007f-\u009f~^:?*[\\]/.test(value);
 
 // The form of what CI states, as `event.rs` has it.
-const checkBinding = ({ repository, pull_request: request, tested, config }) => {
+const checkBinding = ({ repository, pull_request: request, tested, config, workflow }) => {
   must(isUrl(repository.url), "statement", "the repository's URL is not of its form");
   must(request.number >= 1n && request.number <= 1n << 52n, "statement", "the pull request's number is not of its form");
   must(request.head_repository === "" || isUrl(request.head_repository), "statement", "the head repository's URL is not of its form");
@@ -74,6 +74,10 @@ const checkBinding = ({ repository, pull_request: request, tested, config }) => 
   must(["head", "merge"].includes(tested.kind), "statement", "the receipt says neither head nor merge");
   must(tested.kind !== "head" || tested.commit_sha === request.head_sha, "git_commit", "the tested commit is not the head");
   must(["base", "tested", "workflow"].includes(config.source), "statement", "the configuration is from nowhere known");
+  must(!["pull_request_target", "workflow_run"].includes(workflow.event), "statement", "the workflow's event is never taken");
+  must(workflow.run_id <= 1n << 52n && workflow.run_attempt <= 1n << 52n, "statement", "the workflow's run is not of its form");
+  const page = workflow.run_id === 0n ? "" : `${repository.url}/actions/runs/${workflow.run_id}`;
+  must(workflow.run_url === "" || workflow.run_url === page, "statement", "the URL of the workflow's run is not of its form");
 };
 
 const checkReports = async (reports, project) => {

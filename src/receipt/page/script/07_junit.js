@@ -6,6 +6,8 @@ const MAX_CASES = 50000;
 const MAX_SUITES = 32;
 const MAX_ELEMENTS = 128;
 const MAX_RAW_NAME = 2048;
+const MAX_ATTRIBUTES = 64;
+const MAX_DECLARATION = 1024;
 
 const unreadable = (why) => refuse("report_parse", `a report cannot be read: ${why}`);
 
@@ -15,6 +17,8 @@ const cutBytes = (value, most) =>
 
 const joinNames = (outer, inner) =>
   cutBytes(`${cutBytes(outer, MAX_RAW_NAME)} > ${cutBytes(inner, MAX_RAW_NAME)}`, MAX_RAW_NAME);
+
+const FAILURES = ["failure", "error", "rerunFailure", "rerunError"];
 
 const REFERENCES = { lt: "<", gt: ">", amp: "&", quot: '"', apos: "'" };
 
@@ -52,6 +56,7 @@ function* attributesIn(source) {
 const attributesOf = (source) => {
   const found = new Map();
   for (const [name, raw] of attributesIn(source)) {
+    if (found.size >= MAX_ATTRIBUTES) unreadable("an element has too many attributes");
     if (found.has(name) || raw.includes("<")) unreadable("an attribute is not valid");
     found.set(name, expanded(raw));
   }
@@ -98,6 +103,7 @@ const readJunit = (whole) => {
   const cases = [];
   const open = [];
   let ended = false;
+  let broken = false;
   const outside = (any) => {
     if (any && open.length === 0) unreadable("text outside the root element");
   };
@@ -126,12 +132,15 @@ const readJunit = (whole) => {
       unreadable("a suite or test inside something else");
     } else {
       if (inside.kind === "case") {
-        if (name === "failure" || name === "error") inside.failed = true;
+        if (FAILURES.includes(name)) inside.failed = true;
         else if (name === "flakyFailure" || name === "flakyError") inside.flaky = true;
         else if (name === "skipped") {
           inside.skipped = true;
           inside.todo = inside.todo || value("type") === "todo";
         }
+      } else if (inside.kind === "suite" && FAILURES.includes(name)) {
+        // A failure of no test, such as of what runs before the tests.
+        broken = true;
       }
       open.push({ name, kind: "other" });
     }
@@ -172,7 +181,11 @@ const readJunit = (whole) => {
     } else if (source.startsWith("<?", at)) {
       if (source[at + 2] === ">") unreadable("not well-formed XML");
       const stop = upTo("?>", at + 2);
-      if (/^<\?xml[ \t\r\n]/.test(source.slice(at, at + 6))) checkDeclaration(source.slice(at + 5, stop - 2));
+      if (/^<\?xml[ \t\r\n]/.test(source.slice(at, at + 6))) {
+        const inner = source.slice(at + 2, stop - 2);
+        if (cutBytes(inner, MAX_DECLARATION) !== inner) unreadable("the XML declaration is too long");
+        checkDeclaration(source.slice(at + 5, stop - 2));
+      }
       at = stop;
     } else if (source.startsWith("</", at)) {
       const stop = upTo(">", at + 2);
@@ -191,5 +204,5 @@ const readJunit = (whole) => {
     }
   }
   if (!ended) unreadable("the document ends before its root does");
-  return { cases, broken: false };
+  return { cases, broken };
 };

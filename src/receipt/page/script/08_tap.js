@@ -25,7 +25,7 @@ const splitDirective = (value) => {
       description += value[at];
     } else if (c === "#") {
       const directive = trimStart(value.slice(at + 1));
-      const word = /^(?:skip|todo)/i.exec(directive);
+      const word = /^(?:skip|todo(?=$|[ \t:]))/i.exec(directive);
       if (word) return [trimEnd(description), word[0].toLowerCase()];
       description += c;
     } else {
@@ -40,14 +40,17 @@ const resultOf = (line) => {
   if (!ok && !line.startsWith("not ok")) return null;
   const rest = line.slice(ok ? 2 : 6);
   if (rest !== "" && !LEADING.test(rest)) return null;
-  const text = trimStart(trimStart(rest).replace(/^[0-9]+/, "")).replace(/^(?:- |-)/, "");
+  const [, digits, after] = /^([0-9]*)([^]*)$/.exec(trimStart(rest));
+  // `ok 2nd` has a description that begins with a digit.
+  const number = digits !== "" && /^(?:$|[ \t#-])/.test(after) ? digits.replace(/^0+/, "") : null;
+  const text = trimStart(after).replace(/^(?:- |-)/, "");
   const [description, directive] = splitDirective(text);
   const kind = directive === "todo" ? "warned" : !ok ? "failed" : directive === "skip" ? "skipped" : "passed";
-  return { description, class: kind };
+  return { description, class: kind, number };
 };
 
 const readTap = (source) => {
-  const newLevel = () => ({ plan: null, results: 0n, cases: [] });
+  const newLevel = () => ({ plan: null, results: 0n, numbers: new Set(), highest: 0n, cases: [] });
   const levels = [newLevel()];
   let begun = false;
   let broken = false;
@@ -60,15 +63,25 @@ const readTap = (source) => {
     while (levels.length <= depth) levels.push(newLevel());
     return levels[depth];
   };
+  const faulty = (level) => level.plan !== null && (level.plan !== level.results || level.highest > level.plan);
+  const numbered = (level, digits) => {
+    // Zero, and what is no 64-bit number.
+    const number = digits.length > 20 ? 0n : BigInt(digits);
+    if (number === 0n || number >= 1n << 64n) broken = true;
+    else if (level.numbers.has(number)) broken = true;
+    else level.numbers.add(number);
+    if (number < 1n << 64n && number > level.highest) level.highest = number;
+  };
   const result = (depth, line) => {
     count += 1;
     if (count > MAX_CASES) unreadable("too many tests");
     levelAt(depth);
     const below = levels.splice(depth + 1);
-    if (below.some((level) => level.plan !== null && level.plan !== level.results)) broken = true;
+    if (below.some(faulty)) broken = true;
     const children = below.flatMap((level) => level.cases);
     const level = levels[depth];
     level.results += 1n;
+    if (line.number !== null) numbered(level, line.number);
     if (children.length === 0) {
       level.cases.push({ name: cutBytes(line.description, MAX_RAW_NAME), class: line.class, duration: null });
       return;
@@ -117,7 +130,7 @@ const readTap = (source) => {
   }
   if (!begun) unreadable("neither a version line nor a plan: this is no TAP");
   const [top, ...orphans] = levels;
-  if (top.plan !== top.results) broken = true;
+  if (top.plan === null || faulty(top)) broken = true;
   const cases = [...top.cases];
   for (const level of orphans) {
     if (level.results > 0n || (level.plan !== null && level.plan > 0n)) broken = true;
