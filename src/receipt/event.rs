@@ -321,13 +321,14 @@ mod tests {
     #[test]
     fn a_workflow_states_its_own_page_and_no_event_that_is_refused() {
         let repository = "https://github.com/example-org/adder";
-        let stated = |event: &str, run_url: &str, run_id| Workflow {
+        let stated = |event: &str, run_url: &str, run_id: u64| Workflow {
             event: event.to_owned(),
             run_url: run_url.to_owned(),
             run_id,
             ..Workflow::default()
         };
         let page = format!("{repository}/actions/runs/5");
+        let zero = format!("{repository}/actions/runs/0");
         for (event, url, id) in [
             ("pull_request", page.as_str(), 5),
             ("nightly", "", 5),
@@ -343,7 +344,7 @@ mod tests {
                 5,
             ),
             ("pull_request", "javascript:alert(1)", 5),
-            ("pull_request", &format!("{repository}/actions/runs/0"), 0),
+            ("pull_request", zero.as_str(), 0),
             ("pull_request", "", u64::MAX),
             ("pull_request_target", page.as_str(), 5),
             ("workflow_run", page.as_str(), 5),
