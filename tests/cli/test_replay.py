@@ -325,7 +325,7 @@ def test_flags(cli, fake):
     for args in (
         ("--daemon", daemon.url, "--provider", "wasm"),
         ("--ca-file", OWN_PUB),
-        ("--provider", "docker"),
+        ("--provider", "e2b"),
         ("--provider", "disabled"),
         ("--daemon", "ftp://x"),
         ("--daemon", "http://sandbox.example"),
