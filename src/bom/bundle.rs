@@ -8,10 +8,13 @@ use plimsoll_attestation::{
     fault::StatementReason,
     statement::{self, SessionClose, Unverified},
 };
+use plimsoll_record::Digest;
 use plimsoll_wire::{
     ids::is_hex_digest,
     proto::{self, RunRecord, RunRequest, RunResponse},
 };
+
+use sha2::{Digest as _, Sha256};
 
 use crate::{
     facts::CallFacts,
@@ -178,6 +181,21 @@ impl<'s> Bundle<'s> {
     /// The verified line of this number.
     pub(crate) fn line(&self, number: u64) -> Option<LineRef> {
         self.seen(number).map(|seen| seen.at)
+    }
+
+    /// Whether the bundle, or a beginning of it that holds a line, is the file
+    /// of this SHA-256: a bundle only grows by whole lines.
+    pub(crate) fn began_as(&self, sha256: &str, line: u64) -> Result<bool, BomError> {
+        let mut hasher = Sha256::new();
+        for seen in &self.lines {
+            hasher.update(verified(self.store, &seen.at)?);
+            hasher.update(b"\n");
+            let beginning = Digest::from(<[u8; 32]>::from(hasher.clone().finalize()));
+            if seen.at.number >= line && beginning.is(sha256) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// The session whose call stands on a line.

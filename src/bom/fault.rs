@@ -146,6 +146,10 @@ pub enum BomError {
     /// The evidence does not verify; its class is the code.
     #[error("{0}")]
     Evidence(Fault),
+    /// A receipt's statement does not open; its class is the code. The fault is
+    /// in the statement and not in the bundle.
+    #[error("{0}")]
+    Statement(Fault),
     /// The selection or the BOM is refused.
     #[error("{}", .0.fact)]
     Refused(Box<Refusal>),
@@ -165,7 +169,7 @@ impl BomError {
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
-            BomError::Evidence(fault) => fault.class().word(),
+            BomError::Evidence(fault) | BomError::Statement(fault) => fault.class().word(),
             BomError::Refused(refusal) => refusal.code.word(),
             BomError::Read(_) | BomError::Write(_) => "io",
             BomError::Internal(_) => "internal",

@@ -4,7 +4,7 @@
 //! signatures, their form and the digests that tie them to the call are.
 
 use plimsoll_attestation::{
-    PublicKey,
+    Fault, PublicKey,
     fault::StatementReason,
     own::{self, Wanted},
 };
@@ -232,22 +232,24 @@ impl Bundle<'_> {
         let only = self.select(&crate::Selection::Only)?;
         let number = only.lines().next().map_or(0, |line| line.number);
         let call = self.call(number, true)?;
-        tested(call, key, test_result, receipt)
+        let tested = tested(call, key, test_result, receipt)?;
+        Ok(Subject::Receipt(Box::new(tested)))
     }
 }
 
-/// The subject of a verified call and its two statements.
+/// A verified call and its two statements.
 pub(crate) fn tested(
     mut call: CallFacts,
     key: &PublicKey,
     test_result: &[u8],
     receipt: &[u8],
-) -> Result<Subject, BomError> {
+) -> Result<Tested, BomError> {
     let [test_result, receipt] = [test_result, receipt]
         .map(|envelope| envelope.strip_suffix(b"\n").unwrap_or(envelope).to_vec());
-    let opened_result = own::open(&test_result, key, Wanted::Type(TEST_RESULT_TYPE))?;
-    let opened = own::open_receipt(&receipt, key, RECEIPT_TYPE)?;
-    let malformed = || plimsoll_attestation::Fault::new(StatementReason::Shape);
+    let opened_result = own::open(&test_result, key, Wanted::Type(TEST_RESULT_TYPE))
+        .map_err(BomError::Statement)?;
+    let opened = own::open_receipt(&receipt, key, RECEIPT_TYPE).map_err(BomError::Statement)?;
+    let malformed = || BomError::Statement(Fault::new(StatementReason::Shape));
     let facts = opened
         .predicate()
         .and_then(Receipt::read)
@@ -275,11 +277,11 @@ pub(crate) fn tested(
             *git_blob = None;
         }
     }
-    Ok(Subject::Receipt(Box::new(Tested {
+    Ok(Tested {
         call,
         receipt: facts,
         statements: [test_result, receipt].map(|envelope| Statement { envelope }),
-    })))
+    })
 }
 
 fn bound(

@@ -4,6 +4,7 @@
 //! still registered; a finished file is let go first. Only paths this process created go in here,
 //! so nothing that a person made is ever removed.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -24,6 +25,21 @@ pub fn register(path: impl Into<PathBuf>) -> Registered {
     let path = path.into();
     pending().push(path.clone());
     Registered(path)
+}
+
+/// Creates a file and registers it at once: a signal comes before both or after both.
+///
+/// # Errors
+/// Of the creation.
+pub fn create<T>(
+    make: impl FnOnce() -> io::Result<T>,
+    path: impl FnOnce(&T) -> &Path,
+) -> io::Result<(T, Registered)> {
+    let mut pending = pending();
+    let made = make()?;
+    let path = path(&made).to_owned();
+    pending.push(path.clone());
+    Ok((made, Registered(path)))
 }
 
 impl Registered {
@@ -49,6 +65,16 @@ pub fn remove_all() {
     for path in pending().drain(..) {
         let _ = std::fs::remove_file(path);
     }
+}
+
+/// [`remove_all`] for a process that ends right after: another thread that is about to create or
+/// finish a file waits for the end.
+pub fn remove_all_and_hold() {
+    let mut pending = pending();
+    for path in pending.drain(..) {
+        let _ = std::fs::remove_file(path);
+    }
+    std::mem::forget(pending);
 }
 
 #[cfg(test)]

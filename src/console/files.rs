@@ -10,7 +10,7 @@ mod write;
 use std::io;
 
 pub use read::{Dash, Input, Inputs};
-pub use write::{Mode, OutFile, Replace, write};
+pub use write::{Mode, OutFile, Replace, replaceable, write};
 
 /// The system's reason in plain words, without its number.
 #[must_use]

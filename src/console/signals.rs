@@ -166,7 +166,7 @@ fn listen(_interrupts: Interrupts) -> io::Result<()> {
 
 /// Removes temporary files and ends the process as if the signal had not been handled.
 fn end_by(signal: Signal) {
-    cleanup::remove_all();
+    cleanup::remove_all_and_hold();
     #[cfg(unix)]
     {
         use signal_hook::consts::{SIGINT, SIGTERM};

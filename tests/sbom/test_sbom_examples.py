@@ -151,3 +151,49 @@ def test_a_thousand_checks_compile_the_schema_once(cli):
         files.append(file)
     found = cli("sbom", "--check", "--json", "--pub", PUB, "--bundle", bundle(SINGLE), *files, timeout=300)
     assert found.code == 0 and len(found.json["boms"]) == 1000
+
+
+def test_many_outputs_never_replace_evidence_or_keys(cli):
+    """Every place is looked at before the first is written, by the file and not by its name."""
+    key, pub = cli.default_key, cli.default_pub
+    key.parent.mkdir(parents=True)
+    key.write_text("private")
+    pub.write_bytes(PUB.read_bytes())
+    whole = bundle(WHOLE_SESSION).read_bytes()
+    mine = cli.cwd / "line-2.cdx.json"
+    mine.write_bytes(whole)
+    for out in (".", cli.cwd):
+        assert cli.both("sbom", "--pub", PUB, "--all", "--force", "--out", out, mine).cls == "usage", out
+    other = cli.cwd / "runs.jsonl"
+    os.link(mine, other)
+    assert cli.both("sbom", "--pub", PUB, "--all", "--force", "--out", ".", other).cls == "usage"
+    other.unlink()
+    other.symlink_to(mine)
+    mine.write_bytes(PUB.read_bytes())
+    assert cli.both("sbom", "--pub", other, "--all", "--force", "--out", ".", bundle(WHOLE_SESSION)).cls == "usage"
+    assert mine.read_bytes() == PUB.read_bytes()
+    for given in (("--own",), ("--pub", PUB)):
+        for half in (key, pub):
+            assert cli.both("sbom", *given, "--line", 1, "--force", "--out", half, bundle(WHOLE_SESSION)).cls == "usage", half
+    assert key.read_text() == "private" and pub.read_bytes() == PUB.read_bytes()
+    assert sorted(each.name for each in cli.cwd.iterdir()) == ["line-2.cdx.json", "runs.jsonl"]
+
+
+def test_one_output_that_is_there_keeps_all_from_being_written(cli):
+    part = cli.cwd / "part"
+    part.mkdir()
+    (part / "line-2.cdx.json").write_text("mine")
+    assert cli.both("sbom", "--pub", PUB, "--all", "--out", part, bundle(WHOLE_SESSION)).cls == "exists"
+    assert [each.name for each in part.iterdir()] == ["line-2.cdx.json"]
+    assert cli("sbom", "--pub", PUB, "--all", "--force", "--out", part, bundle(WHOLE_SESSION)).code == 0
+    assert len(list(part.iterdir())) == 3
+
+
+def test_a_check_names_what_it_did_not_decide(cli):
+    found = cli.both("sbom", "--check", "--pub", PUB, "--attached", bom_file(SINGLE))
+    assert found.json["boms"][0]["not_established"] == ["evidence:scope"]
+    assert "every member but evidence:scope was rebuilt" in cli("sbom", "--check", "--pub", PUB, "--attached", bom_file(SINGLE)).prose
+    found = cli.both("sbom", "--check", "--pub", PUB, "--bundle", bundle(SINGLE), bom_file(SINGLE))
+    assert "not_established" not in found.json["boms"][0]
+    found = cli.both("sbom", "--check", "--pub", PUB, "--bundle", bundle(RECEIPT), bom_file(RECEIPT))
+    assert "receipt:workflow" in found.json["boms"][0]["not_established"]

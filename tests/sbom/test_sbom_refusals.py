@@ -213,3 +213,30 @@ def test_a_bundle_of_a_receipt_is_not_enough_without_its_statements(cli):
     value = bom(RECEIPT)
     del component(value, "statement:pr-receipt")["data"]
     assert check(cli, RECEIPT, resealed(value))[:2] == ("attachment_missing", "attachment_missing")
+
+
+def test_a_strangers_statement_is_the_boms_fault(cli):
+    value = bom(RECEIPT)
+    envelope = json.loads(attached(value, "statement:pr-receipt"))
+    envelope["signatures"][0]["keyid"] = "0" * 64
+    attach(value, "statement:pr-receipt", json.dumps(envelope, separators=(",", ":")).encode())
+    file = cli.cwd / "t.cdx.json"
+    file.write_bytes(resealed(value))
+    found = cli.both("sbom", "--check", "--pub", PUB, "--bundle", bundle(RECEIPT), file)
+    assert found.error["file"] == str(file), found.error
+
+
+def test_a_signal_leaves_whole_outputs_alone(cli):
+    """Ended in the midst of many outputs: each is whole, and no unfinished one is left."""
+    runs = cli.cwd / "runs.jsonl"
+    runs.write_bytes(linked(entries(SINGLE)[:1] * 300))
+    out = cli.cwd / "boms"
+    process = cli.popen("sbom", "--pub", PUB, "--all", "--out", out, runs)
+    with process:
+        while process.poll() is None and not list(out.glob("*.cdx.json")):
+            pass
+        process.terminate()
+        process.communicate(timeout=60)
+    assert process.returncode == -15
+    names = [each.name for each in out.iterdir()]
+    assert names and all(name.endswith(".cdx.json") for name in names), names

@@ -11,15 +11,16 @@ use plimsoll_attestation::PublicKey;
 use plimsoll_bom::{Bom, BomError, Bundle, Scope, Seekable, Selection, Written};
 use plimsoll_console::{
     Class, Console, Errors, ExitCode, Failure, JsonObject, escape,
-    files::{Dash, Inputs, Mode, OutFile, Replace, plain_words},
+    files::{Dash, Inputs, Mode, OutFile, plain_words},
     output::Stop,
     progress::{Measure, Progress},
+    signals::Interrupts,
 };
-use plimsoll_keyfile::Locations;
 
 use super::{
     failure,
     flags::{Build, usage},
+    places,
     shown::{self, Entry},
 };
 use crate::keys;
@@ -28,6 +29,9 @@ use crate::keys;
 const BUFFER: usize = 1 << 16;
 
 pub fn run(console: &Console, matches: &ArgMatches, asked: &Build) -> ExitCode {
+    // A signal removes what is unfinished. Where none can be heard, it ends the
+    // command the system's way.
+    let _interrupts = Interrupts::install();
     match built(console, matches, asked) {
         Ok(entries) => {
             let failures: Vec<Failure> = entries.iter().filter_map(|e| e.error.clone()).collect();
@@ -67,8 +71,8 @@ fn built(console: &Console, matches: &ArgMatches, asked: &Build) -> Result<Vec<E
     let key = one_key(console, matches)?;
     let inputs = Inputs::new(console);
     let input = inputs.open(&asked.bundle, Dash::Refused)?;
-    if let Some(out) = &asked.out {
-        guard(out, asked, matches)?;
+    if let (Some(out), Some(_)) = (&asked.out, &asked.selection) {
+        places::check(std::slice::from_ref(out), asked, matches)?;
     }
     let Some(mut file) = input.file() else {
         return Err(usage(
@@ -93,7 +97,7 @@ fn built(console: &Console, matches: &ArgMatches, asked: &Build) -> Result<Vec<E
     let refused = |error: &BomError, out: &Path| failure::of(error, &asked.bundle, out, &key);
     let verified = verified.map_err(|error| refused(&error, &asked.bundle))?;
     let Some(selection) = &asked.selection else {
-        return each(console, asked, &verified, &key);
+        return each(console, matches, asked, &verified, &key);
     };
     let place = asked.out.as_deref().unwrap_or(Path::new("-"));
     let subject = verified
@@ -132,6 +136,7 @@ fn built(console: &Console, matches: &ArgMatches, asked: &Build) -> Result<Vec<E
 /// A BOM for each call. One that is refused does not keep the others back.
 fn each(
     console: &Console,
+    matches: &ArgMatches,
     asked: &Build,
     bundle: &Bundle<'_>,
     key: &PublicKey,
@@ -146,13 +151,19 @@ fn each(
         );
         return Err(failure.file(&asked.bundle).into());
     }
+    let places: Vec<PathBuf> = lines
+        .iter()
+        .map(|line| folder.join(format!("line-{line}.cdx.json")))
+        .collect();
+    if folder.is_dir() {
+        places::check(&places, asked, matches)?;
+    }
     make_folder(&folder)?;
     let progress = console.progress(Measure::Lines(Some(lines.len() as u64)));
     progress.phase("building");
     let mut entries = Vec::new();
-    for &line in &lines {
-        let out = folder.join(format!("line-{line}.cdx.json"));
-        let entry = one(asked, bundle, key, line, &out);
+    for (&line, out) in lines.iter().zip(&places) {
+        let entry = one(asked, bundle, key, line, out);
         match entry {
             Ok((entry, row)) => {
                 console.success(&row)?;
@@ -162,7 +173,7 @@ fn each(
                 if lines.len() > 1 {
                     console.show(&failure);
                 }
-                entries.push(Entry::refused(&out, &failure));
+                entries.push(Entry::refused(out, &failure));
             }
         }
         progress.advance(1);
@@ -196,12 +207,7 @@ fn one(
 }
 
 fn write(bom: &Bom<'_>, out: &Path, asked: &Build, key: &PublicKey) -> Result<Written, Failure> {
-    let replace = if asked.force {
-        Replace::Forced
-    } else {
-        Replace::WithForce
-    };
-    let mut file = OutFile::create(out, Mode::Private, replace)?;
+    let mut file = OutFile::create(out, Mode::Private, places::replace(asked))?;
     let written = bom.write(BufWriter::with_capacity(BUFFER, &mut file));
     let written = written.map_err(|error| match error {
         BomError::Write(error) => file.fault(&error),
@@ -209,29 +215,6 @@ fn write(bom: &Bom<'_>, out: &Path, asked: &Build, key: &PublicKey) -> Result<Wr
     })?;
     file.commit()?;
     Ok(written)
-}
-
-/// Refuses to write over what is read, `--force` or not.
-fn guard(out: &Path, asked: &Build, matches: &ArgMatches) -> Result<(), Failure> {
-    let read = matches.get_many::<PathBuf>("pub").unwrap_or_default();
-    let own = matches
-        .get_flag("own")
-        .then(|| Locations::from_environment().public())
-        .flatten();
-    for input in read.chain([&asked.bundle]).chain(&own) {
-        let same = match (fs::canonicalize(out), fs::canonicalize(input)) {
-            (Ok(a), Ok(b)) => a == b,
-            _ => false,
-        };
-        if same {
-            return Err(usage(
-                "the output is one of the inputs",
-                "Name another file: evidence and keys are never written over.",
-            )
-            .file(out));
-        }
-    }
-    Ok(())
 }
 
 fn make_folder(folder: &Path) -> Result<(), Failure> {

@@ -13,6 +13,7 @@ use crate::refusal;
 pub fn of(error: &BomError, evidence: &Path, bom: &Path, key: &PublicKey) -> Failure {
     match error {
         BomError::Evidence(fault) => refusal::failure(evidence, fault, std::slice::from_ref(key)),
+        BomError::Statement(fault) => refusal::failure(bom, fault, std::slice::from_ref(key)),
         BomError::Refused(refusal) => refused(refusal, evidence, bom),
         BomError::Read(error) => Failure::new(
             Class::Io,

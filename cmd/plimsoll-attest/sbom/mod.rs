@@ -4,6 +4,7 @@ mod build;
 mod check;
 mod failure;
 mod flags;
+mod places;
 mod shown;
 
 use clap::{ArgMatches, Command};

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use plimsoll_attestation::PublicKey;
-use plimsoll_bom::{CallFacts, Checked, QUALIFICATION_SHORT, Scope, Subject};
+use plimsoll_bom::{CallFacts, Checked, Kind, QUALIFICATION_SHORT, Scope, Subject};
 use plimsoll_console::{Failure, escape};
 use plimsoll_record::{Digest, time::utc};
 use serde::Serialize;
@@ -32,6 +32,8 @@ pub struct Entry {
     pub scope: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image_name: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub not_established: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Failure>,
 }
@@ -50,6 +52,7 @@ impl Entry {
             isolation: None,
             scope: None,
             image_name: None,
+            not_established: Vec::new(),
             error: Some(failure.clone()),
         }
     }
@@ -76,6 +79,7 @@ impl Entry {
             isolation: Some(subject.isolation().to_owned()),
             scope: Some(scope.word()),
             image_name: None,
+            not_established: Vec::new(),
             error: None,
         }
     }
@@ -93,6 +97,7 @@ impl Entry {
             isolation: Some(checked.isolation.clone()),
             scope: Some(checked.scope.word()),
             image_name: checked.image_name.clone(),
+            not_established: checked.not_established(),
             error: None,
         }
     }
@@ -154,13 +159,30 @@ pub fn verdict(file: &str, checked: &Checked, attached: bool) -> String {
     } else {
         "the bundle's"
     };
+    let scope = if attached { "evidence:scope and " } else { "" };
     let author = match &checked.image_name {
         Some(name) => format!(
-            "every member was rebuilt from the evidence but bom:imageName {}, which is its \
+            "every member was rebuilt from the evidence but {scope}bom:imageName {}, which is its \
              author's statement",
             value(name)
         ),
+        None if attached => {
+            "every member but evidence:scope was rebuilt from the evidence".to_owned()
+        }
         None => "every member was rebuilt from the evidence".to_owned(),
+    };
+    let statements = match (checked.kind == Kind::Receipt, attached) {
+        (false, _) => "",
+        (true, false) => {
+            "\nthe statements name this call and bundle; what they say of the repository (pull \
+             request, files\nleft out, configuration, workflow, test counts) was not rebuilt: \
+             pr-receipt verify decides it"
+        }
+        (true, true) => {
+            "\nthe statements name this call; their bundle and what they say of the repository \
+             (pull request,\nfiles left out, configuration, workflow, test counts) were not \
+             rebuilt: pr-receipt verify decides it"
+        }
     };
     let established = if attached {
         "\nthe rest of the file its lines came from is not established"
@@ -173,7 +195,7 @@ pub fn verdict(file: &str, checked: &Checked, attached: bool) -> String {
         "equal    {file}  ({})\n\
          subject  {} of {source} {lines}\n\
          tier     {}   {QUALIFICATION_SHORT}\n\
-         {author}{established}\n",
+         {author}{statements}{established}\n",
         checked.serial_number,
         checked.kind.word(),
         value(&checked.isolation),

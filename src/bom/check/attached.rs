@@ -128,6 +128,12 @@ impl Attachments {
             .ok_or_else(|| missing(reference).into())
     }
 
+    /// Where a statement's envelope stands.
+    pub(super) fn pointer_of(&self, role: &str) -> Option<String> {
+        let attached = self.found.get(&format!("statement:{role}"))?;
+        Some(attached.pointer())
+    }
+
     /// The bytes of a statement's envelope.
     pub(super) fn statement(&self, root: &Node<'_>, role: &str) -> Result<Vec<u8>, BomError> {
         let reference = format!("statement:{role}");

@@ -97,7 +97,17 @@ impl<'a> Claimed<'a> {
     /// `attachment_evidence_mismatch`, `bom_mismatch`, or a code of the
     /// selection.
     pub fn against_bundle(&self, bundle: &Bundle<'_>) -> Result<Checked, BomError> {
-        rebuilt::from_bundle(self, bundle)
+        rebuilt::from_bundle(self, bundle, true)
+    }
+
+    /// [`Claimed::against_bundle`] for a caller that compares a receipt's
+    /// statements with the evidence itself: here they are opened, and not
+    /// compared beyond the call, key and test result they name.
+    ///
+    /// # Errors
+    /// As [`Claimed::against_bundle`].
+    pub fn rebuilt_from(&self, bundle: &Bundle<'_>) -> Result<Checked, BomError> {
+        rebuilt::from_bundle(self, bundle, false)
     }
 
     /// Steps 8 and 9 with the attached lines as the only evidence.

@@ -5,6 +5,7 @@
 //! names, and must be the same bytes.
 
 mod attached;
+mod bound;
 mod claims;
 mod rebuilt;
 mod stated;
@@ -37,6 +38,8 @@ pub struct Checked {
     pub records: Vec<String>,
     /// The weakest tier its records state.
     pub isolation: String,
+    /// Whether the lines attached to it were the only evidence.
+    pub attached: bool,
     /// The one thing in it that is its author's word: the image's name.
     pub image_name: Option<String>,
 }
@@ -50,6 +53,22 @@ impl Checked {
             Some(_) => &["bom:imageName"],
             None => &[],
         }
+    }
+
+    /// What the BOM states and this check did not decide: properties of the
+    /// BOM, then members of a receipt's statement, which need the repository.
+    #[must_use]
+    pub fn not_established(&self) -> Vec<String> {
+        let mut named = Vec::new();
+        if self.attached {
+            named.push("evidence:scope".to_owned());
+        }
+        if self.kind == Kind::Receipt {
+            let alone = self.attached.then_some("bundle_sha256");
+            let members = bound::NEEDS_THE_REPOSITORY.into_iter().chain(alone);
+            named.extend(members.map(|member| format!("receipt:{member}")));
+        }
+        named
     }
 }
 

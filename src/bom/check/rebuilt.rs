@@ -7,7 +7,7 @@ use plimsoll_attestation::{
 };
 use plimsoll_record::{Chain, Digest, check::RecordError};
 
-use super::{Checked, Claimed, attached::AttachedLines};
+use super::{Checked, Claimed, attached::AttachedLines, bound};
 use crate::{
     bom::Bom,
     bundle::{Bundle, Selection, reread},
@@ -17,7 +17,7 @@ use crate::{
     print::Compare,
     profile::{Attach, Kind},
     receipt,
-    subject::{Session, Subject},
+    subject::{Session, Subject, Tested},
     tree::{Node, first_difference},
 };
 
@@ -25,7 +25,11 @@ use crate::{
 /// characters.
 const SHOWN_BYTES: usize = 1024;
 
-pub(super) fn from_bundle(claimed: &Claimed<'_>, bundle: &Bundle<'_>) -> Result<Checked, BomError> {
+pub(super) fn from_bundle(
+    claimed: &Claimed<'_>,
+    bundle: &Bundle<'_>,
+    compare: bool,
+) -> Result<Checked, BomError> {
     for &number in &claimed.lines {
         let attached = claimed.attachments.of_line(number)?;
         let refuse = |fact: &str| {
@@ -62,9 +66,16 @@ pub(super) fn from_bundle(claimed: &Claimed<'_>, bundle: &Bundle<'_>) -> Result<
                 return Err(Refusal::new(Code::NoRuns, fact).line(first).into());
             }
         },
-        Kind::Receipt => with_statements(claimed, bundle.call(first, true)?)?,
+        Kind::Receipt => {
+            let call = bundle.call(first, true)?;
+            let tested = with_statements(claimed, call)?;
+            if compare {
+                bound::statements(claimed, &tested, bundle.store, Some(bundle))?;
+            }
+            Subject::Receipt(Box::new(tested))
+        }
     };
-    compared(claimed, &subject, bundle.store)
+    compared(claimed, &subject, bundle.store, false)
 }
 
 pub(super) fn from_attached(claimed: &Claimed<'_>) -> Result<Checked, BomError> {
@@ -132,12 +143,17 @@ pub(super) fn from_attached(claimed: &Claimed<'_>) -> Result<Checked, BomError> 
                 .ok_or_else(lost)?
         }
         Kind::Run => Subject::Run(Box::new(calls.pop().ok_or_else(lost)?)),
-        Kind::Receipt => with_statements(claimed, calls.pop().ok_or_else(lost)?)?,
+        Kind::Receipt => {
+            let call = calls.pop().ok_or_else(lost)?;
+            let tested = with_statements(claimed, call)?;
+            bound::statements(claimed, &tested, &store, None)?;
+            Subject::Receipt(Box::new(tested))
+        }
     };
-    compared(claimed, &subject, &store)
+    compared(claimed, &subject, &store, true)
 }
 
-fn with_statements(claimed: &Claimed<'_>, call: CallFacts) -> Result<Subject, BomError> {
+fn with_statements(claimed: &Claimed<'_>, call: CallFacts) -> Result<Tested, BomError> {
     let statement = |role| claimed.attachments.statement(&claimed.root, role);
     let (test_result, receipt) = (statement("test-result")?, statement("pr-receipt")?);
     receipt::tested(call, claimed.key, &test_result, &receipt)
@@ -171,6 +187,7 @@ fn compared(
     claimed: &Claimed<'_>,
     subject: &Subject,
     store: &dyn Store,
+    attached: bool,
 ) -> Result<Checked, BomError> {
     let bom = Bom::unvalidated(subject, claimed.key, store, claimed.scope, &claimed.options)?;
     let mut compare = Compare::with(claimed.text);
@@ -184,6 +201,7 @@ fn compared(
         sha256: claimed.sha256(),
         kind: subject.kind(),
         scope: claimed.scope,
+        attached,
         lines: subject.lines().map(|line| line.number).collect(),
         records: subject
             .calls()

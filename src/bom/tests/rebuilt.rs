@@ -89,7 +89,11 @@ fn round_trip(bundle: &[u8], selection: &Selection, options: &Options) -> Vec<u8
     let verified = Bundle::verify(&store, bundle, &key, &mut |_| {}).unwrap();
     let checked = check(&bom, &key, &verified).unwrap();
     match options.attach {
-        Attach::Line => assert_eq!(check_attached(&bom, &key).unwrap(), checked),
+        Attach::Line => {
+            let mut alone = check_attached(&bom, &key).unwrap();
+            assert!(std::mem::take(&mut alone.attached));
+            assert_eq!(alone, checked);
+        }
         Attach::Envelope => {
             assert_eq!(
                 check_attached(&bom, &key).unwrap_err().code(),
@@ -257,7 +261,9 @@ fn one_line_of_a_file_that_is_still_being_written() {
     assert_eq!(text.len() as u64, bom.length());
     let checked = check(&text, key.public(), &bundle).unwrap();
     assert_eq!(checked.scope, Scope::Line);
-    assert_eq!(check_attached(&text, key.public()).unwrap(), checked);
+    let mut alone = check_attached(&text, key.public()).unwrap();
+    assert!(std::mem::take(&mut alone.attached));
+    assert_eq!(alone, checked);
     let none = Bundle::verify_line(&store, cut, key.public(), 0)
         .err()
         .unwrap();

@@ -63,10 +63,9 @@ impl OutFile {
         }
         #[cfg(not(unix))]
         let _ = mode;
-        let temporary = builder
-            .tempfile_in(directory(path))
-            .map_err(|error| unwritable(path, &error, ExitCode::Usage))?;
-        let registered = cleanup::register(temporary.path());
+        let (temporary, registered) =
+            cleanup::create(|| builder.tempfile_in(directory(path)), NamedTempFile::path)
+                .map_err(|error| unwritable(path, &error, ExitCode::Usage))?;
         Ok(Self {
             path: path.to_owned(),
             replace,
@@ -125,6 +124,15 @@ impl Write for OutFile {
     fn flush(&mut self) -> io::Result<()> {
         self.temporary.as_file_mut().flush()
     }
+}
+
+/// Whether a file could be put at a place as far as what is there decides, for a command that
+/// writes several and wants all or none.
+///
+/// # Errors
+/// Class `exists` or `io`, exit 2, as [`OutFile::create`].
+pub fn replaceable(path: &Path, replace: Replace) -> Result<(), Failure> {
+    check_place(path, replace)
 }
 
 /// Writes a whole file.

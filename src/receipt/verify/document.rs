@@ -63,7 +63,7 @@ impl Check<'_> {
         let store = Memory(bundle);
         let verified = Bundle::verify(&store, bundle, key, &mut |_| {})
             .map_err(|error| Refused::new(error.code(), format!("bundle.jsonl: {error}")))?;
-        let checked = claimed.against_bundle(&verified).map_err(refused)?;
+        let checked = claimed.rebuilt_from(&verified).map_err(refused)?;
         if checked.kind != Kind::Receipt || checked.scope != Scope::Bundle {
             return Err(Refused::new(
                 "bom_profile",
