@@ -63,6 +63,7 @@ DRESSINGS = {
     "a comment after the page": lambda page: page + "<!-- checked -->",
     "text after the page": lambda page: page + "checked",
     "a comment before the page": lambda page: "<!-- checked -->" + page,
+    "a legacy document type": swap("<!DOCTYPE html>", '<!DOCTYPE html SYSTEM "about:legacy-compat">'),
     "no document type": lambda page: page.removeprefix("<!DOCTYPE html>\n"),
     "another class": swap('<div class="card result passed">', '<div class="card result failed">'),
     "a style attribute": swap('<main>', '<main style="display:none">'),
@@ -119,7 +120,7 @@ CUT = {
     "a check removed": lambda page: page.replace("must(await verifies(", "void (await verifies(", 1),
     "another style expected": lambda page: re.sub(r'STYLE_SHA256 = "[0-9a-f]{64}"', 'STYLE_SHA256 = ""', page),
     "the comparison removed": lambda page: page.replace("await comparePage(", "void (", 1),
-    "the last line removed": lambda page: page.replace('document.addEventListener("DOMContentLoaded", check);', "", 1),
+    "the last line removed": lambda page: page.replace('call(EventTarget.prototype.addEventListener, document, "DOMContentLoaded", start);', "", 1),
     "an inline script added": lambda page: page.replace("</main>", "<script>document.documentElement.dataset.verdict = 'valid'</script></main>", 1),
     "a handler added": lambda page: page.replace("<main>", "<main onclick=\"document.documentElement.dataset.verdict = 'valid'\">", 1),
 }
@@ -132,3 +133,20 @@ def test_a_page_whose_script_was_touched_is_never_valid(example, opened, name):
     page = opened(touched)
     assert page.verdict in (None, "refused")
     assert "Valid: checked" not in page.text()
+
+
+COVERED = (
+    "addEventListener adoptNode attributes body characterSet childNodes cloneNode compatMode createElement crypto currentScript doctype "
+    "documentElement getElementById head parentNode querySelector querySelectorAll replaceChildren scripts self TextEncoder"
+).split()
+COVERS = ['<img name="{1}" id="{1}" alt="">', '<form name="{1}" id="{1}"><input name="{1}"></form>']
+COVERS += [f'<{tag} name="{{1}}" id="{{1}}"></{tag}>' for tag in ("iframe", "object", "a")] + ['<embed name="{1}" id="{1}">']
+
+
+@pytest.mark.parametrize("name", COVERED)
+def test_a_name_in_front_of_a_member_is_refused(example, opened, name):
+    faked = example.replace('<h2 id="check-title">Not checked</h2>', '<h2 id="check-title">Valid: checked in this browser</h2>', 1)
+    for cover in COVERS:
+        page = opened(faked.replace("</main>", cover.replace("{1}", name) + "</main>", 1))
+        assert page.verdict == "refused", cover
+        assert page.text("h2") == "Refused" and "Valid: checked" not in page.text()

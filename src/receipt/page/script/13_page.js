@@ -1,6 +1,19 @@
 // Checks the evidence, writes the page again from it, compares, and shows the verdict.
 
-const ownText = document.currentScript.textContent;
+// An element's name can stand in front of any member of `document`. Until none does, members come from the prototypes.
+const call = (member, self, ...values) => Reflect.apply(member, self, values);
+const getter = (prototype, name) => Object.getOwnPropertyDescriptor(prototype, name).get;
+const ownText = call(getter(Node.prototype, "textContent"), call(getter(Document.prototype, "currentScript"), document));
+
+// No page of ours has such an element; a form's own members can be covered by what is in it.
+const COVERING = "[name]:not(meta), form, img, iframe, frame, object, embed, applet, input, button, select, textarea";
+
+// Refuses a page in which a name could stand in front of a member, and empties it first: then none does.
+const uncover = () => {
+  if (call(Document.prototype.querySelector, document, COVERING) === null) return;
+  call(Element.prototype.replaceChildren, call(getter(Document.prototype, "documentElement"), document));
+  refuse("page", "the page has an element whose name can stand in for a part of the browser");
+};
 
 const ASCII_ONLY = /[<>&\u007f-\uffff]/g;
 const islandOf = (evidence) =>
@@ -161,10 +174,19 @@ const show = (verdict, title, sentences, items) => {
   document.documentElement.dataset.verdict = verdict;
 };
 
+const start = () => {
+  try {
+    uncover();
+    check();
+  } catch (fault) {
+    showRefusal(fault, new Set(), false);
+  }
+};
+
 const check = async () => {
   // Taken before anything waits, so that what is compared is what the file holds.
   const page = document.documentElement.cloneNode(true);
-  const lone = document.childNodes.length === 2 && document.doctype && document.compatMode === "CSS1Compat";
+  const lone = document.childNodes.length === 2 && document.doctype && document.doctype.publicId === "" && document.doctype.systemId === "" && document.compatMode === "CSS1Compat";
   const styles = document.querySelectorAll("style");
   const done = new Set();
   let styleHolds = false;
@@ -210,4 +232,4 @@ const check = async () => {
   }
 };
 
-document.addEventListener("DOMContentLoaded", check);
+call(EventTarget.prototype.addEventListener, document, "DOMContentLoaded", start);
