@@ -29,10 +29,7 @@ async fn refused_at_once(address: SocketAddr, request: String, status: u16) {
     // machine; this allows for a busy one.
     assert!(time < Duration::from_millis(400), "{time:?} {request}");
     let closed = raw.closed().await;
-    assert!(
-        (Duration::from_millis(300)..Duration::from_secs(3)).contains(&closed),
-        "{closed:?} {request}"
-    );
+    assert!(closed < Duration::from_secs(3), "{closed:?} {request}");
 }
 
 #[tokio::test]

@@ -175,6 +175,7 @@ fn failing() -> Scene {
         vec![("report.xml", report)],
     );
     scene.repository = "https://git.example.org:8443/group/sub/repo~1".to_owned();
+    scene.run_url = format!("{}/actions/runs/1234567890", scene.repository);
     scene.base_ref = "$(reboot)\u{200b}<i>".to_owned();
     scene.head_repository = String::new();
     scene.kind = TestedKind::Merge;

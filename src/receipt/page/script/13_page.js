@@ -177,7 +177,7 @@ const show = (verdict, title, sentences, items) => {
 const start = () => {
   try {
     uncover();
-    check();
+    check().catch((fault) => showRefusal(fault, new Set(), false));
   } catch (fault) {
     showRefusal(fault, new Set(), false);
   }
