@@ -125,6 +125,8 @@ def test_a_slow_engine_does_not_eat_the_budget(proxied: Daemon, proxy: Proxy):
 def test_connections_lost_in_mid_run(proxied: Daemon, proxy: Proxy, engine: Engine):
     call = Call(proxied, SLEEPER)
     running(engine)
+    # A container that runs may not have its code yet, and then nothing ran: no event tells the two apart from outside.
+    time.sleep(2)
     proxy.cut()
     time.sleep(0.5)
     proxy.restore()

@@ -49,7 +49,7 @@ pub(super) const REAP_MARGIN: Duration = Duration::from_secs(300);
 pub(super) const KILLED: i32 = 137;
 /// How long after a killed container's exit the engine may still learn that
 /// memory had run out in it.
-pub(super) const MEMORY_NEWS: Duration = Duration::from_millis(500);
+pub(super) const MEMORY_NEWS: Duration = Duration::from_secs(2);
 /// Between two questions about that.
 pub(super) const MEMORY_NEWS_PAUSE: Duration = Duration::from_millis(20);
 
