@@ -339,6 +339,25 @@ async fn a_removal_that_fails_is_left_to_the_sweep() {
 }
 
 #[tokio::test]
+async fn a_removal_that_was_given_up_is_tried_again() {
+    let rig = rig();
+    rig.docker.preflight().await.unwrap();
+    rig.engine.wrong("remove", Wrong::Status(500));
+    let context = rig.context();
+    let teardown = context.teardown.clone();
+    let spec = RunSpec {
+        timeout: Some(Duration::from_millis(200)),
+        ..snippet("sleep 60")
+    };
+    assert!(script(rig.docker.run(spec, context).await.unwrap()).timed_out);
+    assert!(teardown.gave_up());
+    rig.engine.right("remove");
+    // No sweep is asked for.
+    rig.engine.emptied().await;
+    rig.clean().await;
+}
+
+#[tokio::test]
 async fn a_sweep_touches_only_what_nobody_answers_for() {
     let rig = rig();
     rig.docker.preflight().await.unwrap();

@@ -187,6 +187,18 @@ impl FakeEngine {
         .expect("the route was never asked");
     }
 
+    /// Waits until it has no container.
+    pub(super) async fn emptied(&self) {
+        let mut seen = self.seen.clone();
+        tokio::time::timeout(Duration::from_secs(20), async {
+            while !self.names().is_empty() {
+                seen.changed().await.unwrap();
+            }
+        })
+        .await
+        .expect("a container stayed");
+    }
+
     /// Puts a container there that nobody made through this engine's socket.
     pub(super) fn leave(&self, name: &str, labels: Value) {
         let id = format!("left-{name}");

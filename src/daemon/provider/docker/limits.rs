@@ -42,6 +42,13 @@ pub(super) const CONTROL_CALL: Duration = Duration::from_secs(60);
 pub(super) const REMOVAL_ATTEMPT: Duration = Duration::from_secs(10);
 /// Pauses before the second and the third attempt.
 pub(super) const REMOVAL_PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(2)];
+/// Pauses before a removal that was given up is tried again. What these do not
+/// reach is left to the sweep of every minute.
+pub(super) const REMOVAL_AGAIN: [Duration; 3] = [
+    Duration::from_secs(2),
+    Duration::from_secs(5),
+    Duration::from_secs(15),
+];
 /// How long after its declared end a container nobody answers for is removed.
 pub(super) const REAP_MARGIN: Duration = Duration::from_secs(300);
 

@@ -8,7 +8,11 @@ use std::{
 
 use tokio_util::task::TaskTracker;
 
-use super::{engine::Engine, fault::EngineFault, limits::REMOVAL_PAUSES};
+use super::{
+    engine::Engine,
+    fault::EngineFault,
+    limits::{REMOVAL_AGAIN, REMOVAL_PAUSES},
+};
 use crate::{log::Log, surface};
 
 /// The containers this process made and has not removed, and the tasks that
@@ -70,6 +74,10 @@ impl Living {
             // Given up or gone, it is no longer in use: the next sweep looks at it.
             living.lock().remove(&name);
             drop(kept);
+            if !gone {
+                // Not for a drain to wait for: the next start finds what is left.
+                tokio::spawn(remove_later(engine, name));
+            }
             gone
         })
     }
@@ -88,6 +96,17 @@ impl Living {
 
     fn lock(&self) -> MutexGuard<'_, HashSet<String>> {
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Tries on after a removal was given up. An engine that comes back is not
+/// always able to remove at once what it was running when it went.
+async fn remove_later(engine: Engine, name: String) {
+    for pause in REMOVAL_AGAIN {
+        tokio::time::sleep(pause).await;
+        if force_remove(&engine, &name).await.is_ok() {
+            return;
+        }
     }
 }
 
