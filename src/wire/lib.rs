@@ -12,6 +12,7 @@
 
 pub mod code;
 pub mod detail;
+pub mod elements;
 pub mod ids;
 pub mod json;
 pub mod limits;

@@ -24,6 +24,9 @@ pub const MAX_ARTIFACTS: usize = 100;
 pub const MAX_ARTIFACT_BYTES: usize = 8 << 20;
 /// Rows of a module table.
 pub const MAX_MODULE_ROWS: usize = 100_000;
+/// Elements of one list of a request, counted before it is decoded: the longest
+/// that any may have.
+pub const MAX_LIST_ELEMENTS: usize = MAX_MODULE_ROWS;
 /// Values of one row.
 pub const MAX_ROW_VALUES: usize = 64;
 /// Steps of one module run (`end_time / step`).

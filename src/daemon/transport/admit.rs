@@ -12,7 +12,9 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, Method, header, request::Parts};
 use plimsoll_wire::{
     Code, Reason,
+    elements::{self, TooManyElements},
     json::{self, JsonError},
+    limits::MAX_LIST_ELEMENTS,
     proto::{
         CloseSessionRequest, DescribeRequest, OpenSessionRequest, RunRequest, SessionRunRequest,
     },
@@ -300,6 +302,8 @@ enum UnpackError {
     #[error("{0}")]
     Inflate(#[from] InflateError),
     #[error("{0}")]
+    Elements(#[from] TooManyElements),
+    #[error("{0}")]
     Json(#[from] StrictJsonError),
     /// Strict JSON that is another message. The decoder's own words are left
     /// out: they quote what they choke on.
@@ -351,8 +355,9 @@ fn read_json(procedure: &str, text: &[u8]) -> Result<(), JsonError> {
     }
 }
 
-/// Undoes framing and compression, and reads JSON strictly: the decoder behind
-/// this is lenient where two readers could disagree.
+/// Undoes framing and compression, stops at a list that is too long for any
+/// request, and reads JSON strictly: the decoder behind this is lenient where
+/// two readers could disagree.
 fn unpack_now(
     raw: Bytes,
     procedure: &str,
@@ -366,7 +371,10 @@ fn unpack_now(
         Protocol::Grpc | Protocol::GrpcWeb => frame::unwrap(&raw, gzip, limit)?,
     };
     if content.json {
+        elements::check_json(procedure, &message, MAX_LIST_ELEMENTS)?;
         read_json(procedure, &message)?;
+    } else {
+        elements::check_binary(procedure, &message, MAX_LIST_ELEMENTS)?;
     }
     Ok(match content.protocol {
         Protocol::Connect => message,

@@ -307,6 +307,46 @@ async fn large_tables() {
     }
 }
 
+/// A list longer than any may be is refused before it is decoded, however small
+/// it was on the wire; the longest there may be is decoded.
+#[tokio::test]
+async fn a_list_over_the_bound_is_refused_undecoded() {
+    let daemon = Daemon::start().await;
+    let rows = |count: usize| RunRequest {
+        protocol: 3,
+        payload: Some(Payload::Module(Box::new(ModuleRun {
+            rows: vec![ModuleRow::default(); count],
+            ..ModuleRun::default()
+        }))),
+        ..RunRequest::default()
+    };
+    for wire in Wire::ALL {
+        for (count, over) in [(100_000, false), (100_001, true)] {
+            let message = match wire.is_json() {
+                true => plimsoll_wire::json::write(&rows(count))
+                    .unwrap()
+                    .into_bytes(),
+                false => rows(count).encode_to_vec(),
+            };
+            let (body, name) = match wire.framed() {
+                true => (frame(1, &gzip(&message)), "grpc-encoding"),
+                false => (gzip(&message).into(), "content-encoding"),
+            };
+            let outcome = wire.call(daemon.address, body, &[(name, "gzip")]).await;
+            if over {
+                refused(&outcome, wire, Code::InvalidArgument, "rows");
+                assert_eq!(
+                    outcome.message,
+                    "cannot decode the message: a list has at most 100000 elements"
+                );
+            } else {
+                assert_eq!(outcome.code, None, "{wire:?}");
+            }
+        }
+    }
+    assert_eq!(daemon.fake.entered(), Wire::ALL.len());
+}
+
 /// Whatever the bytes, the answer is a run or a marked refusal.
 #[test]
 fn mutated_bodies_are_run_or_refused() {
