@@ -21,6 +21,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    places::Place,
     pulse::{Expiry, Pulse},
     respond::Respond,
     settings::Settings,
@@ -74,13 +75,14 @@ where
     })
 }
 
-/// Serves a connection to its end.
+/// Serves a connection to its end, in its place among the listener's.
 pub(crate) async fn serve<I, R>(
     io: I,
     opening: Opening,
     responder: Arc<R>,
     settings: &Settings,
     ending: &Ending,
+    place: &Place,
 ) where
     I: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     R: Respond,
@@ -101,13 +103,14 @@ pub(crate) async fn serve<I, R>(
     };
     let builder = builder(settings, opening.http2);
     let mut connection = pin!(builder.serve_connection(TokioIo::new(watched), service));
+    let mut crowd = place.crowd();
     let mut told = None;
     loop {
         tokio::select! {
             _ = connection.as_mut() => return,
             () = ending.now.cancelled() => return,
             () = ending.soon.cancelled(), if told.is_none() => {}
-            expiry = pulse.expired(told) => {
+            expiry = pulse.expired(told, &mut crowd) => {
                 if told.is_some() || expiry != Expiry::Idle {
                     return;
                 }

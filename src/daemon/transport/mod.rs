@@ -32,6 +32,7 @@ mod frame;
 mod gate;
 mod inflate;
 mod page;
+mod places;
 mod pulse;
 mod reached;
 mod refused;

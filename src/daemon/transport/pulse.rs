@@ -13,7 +13,7 @@ use std::{
 
 use tokio::{sync::Notify, time::Instant};
 
-use super::settings::Settings;
+use super::{places::Crowd, settings::Settings};
 
 /// The limit a connection has passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +34,7 @@ pub(crate) struct Pulse {
     http2: bool,
     head: Duration,
     idle: Duration,
+    crowded_idle: Duration,
     exchange: Duration,
     request: Duration,
 }
@@ -78,6 +79,7 @@ impl Pulse {
             http2,
             head: settings.head,
             idle: settings.idle,
+            crowded_idle: settings.crowded_idle,
             exchange: settings.exchange,
             request: settings.request,
         })
@@ -124,26 +126,34 @@ impl Pulse {
 
     /// Waits until a limit is passed. `told` is when the connection was told to
     /// end; from then on it gets only the time of a head without an exchange.
-    pub(crate) async fn expired(&self, told: Option<Instant>) -> Expiry {
+    /// In a crowd an idle connection has less time, from the moment it is one.
+    pub(crate) async fn expired(&self, told: Option<Instant>, crowd: &mut Crowd) -> Expiry {
         loop {
-            let (at, expiry) = self.limit(told);
+            let (at, expiry) = self.limit(told, crowd.is());
             if at <= Instant::now() {
                 return expiry;
             }
             tokio::select! {
                 () = tokio::time::sleep_until(at) => {}
                 () = self.changed.notified() => {}
+                () = crowd.changed() => {}
             }
         }
     }
 
-    fn limit(&self, told: Option<Instant>) -> (Instant, Expiry) {
+    fn limit(&self, told: Option<Instant>, crowded: bool) -> (Instant, Expiry) {
+        let idle = |most: Duration| match crowded {
+            true => most.min(self.crowded_idle),
+            false => most,
+        };
         let state = self.lock();
         match (state.open.values().min(), state.rest, told) {
             (Some(at), _, _) => (*at, Expiry::Exchange),
             (None, Rest::Head(since), _) => (since + self.head, Expiry::Head),
-            (None, Rest::Idle(since), Some(told)) => (since.max(told) + self.head, Expiry::Idle),
-            (None, Rest::Idle(since), None) => (since + self.idle, Expiry::Idle),
+            (None, Rest::Idle(since), Some(told)) => {
+                (since.max(told) + idle(self.head), Expiry::Idle)
+            }
+            (None, Rest::Idle(since), None) => (since + idle(self.idle), Expiry::Idle),
         }
     }
 
@@ -175,15 +185,23 @@ impl Drop for Exchange {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{
+        super::places::{Places, tests::taken},
+        *,
+    };
 
     fn settings() -> Settings {
         Settings::new(1)
     }
 
     async fn after(pulse: &Pulse, told: Option<Instant>) -> (Expiry, u64) {
+        let alone = taken(&Places::new(None), 1).await;
+        after_in(pulse, told, alone[0].crowd()).await
+    }
+
+    async fn after_in(pulse: &Pulse, told: Option<Instant>, mut crowd: Crowd) -> (Expiry, u64) {
         let start = Instant::now();
-        let expiry = pulse.expired(told).await;
+        let expiry = pulse.expired(told, &mut crowd).await;
         (expiry, start.elapsed().as_secs())
     }
 
@@ -215,6 +233,41 @@ mod tests {
         assert_eq!(after(&pulse, Some(told)).await, (Expiry::Idle, 5));
         drop(pulse.begin());
         assert_eq!(after(&pulse, Some(told)).await, (Expiry::Idle, 5));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_idle_connection_gives_way_in_a_crowd() {
+        for http2 in [false, true] {
+            let places = Places::new(Some(4));
+            let mut others = taken(&places, 3).await;
+            let crowd = || others[0].crowd();
+            let pulse = Pulse::new(&settings(), http2, Instant::now());
+            drop(pulse.begin());
+            let watch = {
+                let (pulse, crowd) = (Arc::clone(&pulse), crowd());
+                tokio::spawn(async move { after_in(&pulse, None, crowd).await })
+            };
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            let last = taken(&places, 1).await;
+            assert_eq!(watch.await.unwrap(), (Expiry::Idle, 60));
+            // One that has just answered gets a moment, one in a call all its time.
+            drop(pulse.begin());
+            assert_eq!(after_in(&pulse, None, crowd()).await, (Expiry::Idle, 1));
+            let told = Some(Instant::now());
+            assert_eq!(after_in(&pulse, told, crowd()).await, (Expiry::Idle, 1));
+            let call = pulse.begin();
+            call.request_read();
+            assert_eq!(
+                after_in(&pulse, None, crowd()).await,
+                (Expiry::Exchange, 360)
+            );
+            drop((call, last));
+            assert_eq!(after_in(&pulse, None, crowd()).await, (Expiry::Idle, 1));
+            others.pop();
+            drop(pulse.begin());
+            let alone = others[0].crowd();
+            assert_eq!(after_in(&pulse, None, alone).await, (Expiry::Idle, 120));
+        }
     }
 
     #[tokio::test(start_paused = true)]

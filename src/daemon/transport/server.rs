@@ -4,7 +4,6 @@ use std::{future::Future, io, net::SocketAddr, pin::pin, sync::Arc, time::Durati
 
 use tokio::{
     net::{TcpListener, TcpStream},
-    sync::{OwnedSemaphorePermit, Semaphore},
     time::{Instant, sleep, timeout},
 };
 use tokio_rustls::TlsAcceptor;
@@ -17,6 +16,7 @@ use super::{
     events::Events,
     gate::Gate,
     page::Page,
+    places::{Place, Places},
     refused::RefusedCredentials,
     respond::Respond,
     settings::Settings,
@@ -191,19 +191,12 @@ async fn accept<R: Respond>(
     host: &Host<R>,
     connections: &TaskTracker,
 ) -> io::Error {
-    let places = host
-        .settings
-        .connection_cap
-        .map(|cap| Arc::new(Semaphore::new(cap.clamp(1, Semaphore::MAX_PERMITS))));
+    let places = Places::new(host.settings.connection_cap);
     loop {
-        let place = match &places {
-            // The semaphore is never closed.
-            Some(places) => Arc::clone(places).acquire_owned().await.ok(),
-            None => None,
-        };
+        let free = places.free().await;
         match listener.accept().await {
             Ok((stream, _)) => {
-                connections.spawn(host.clone().connection(stream, place));
+                connections.spawn(host.clone().connection(stream, places.take(free)));
             }
             Err(error) if is_fatal(&error) => return error,
             Err(error) if is_of_one_connection(&error) => {}
@@ -214,8 +207,7 @@ async fn accept<R: Respond>(
 
 impl<R: Respond> Host<R> {
     /// One connection from its first byte to its end.
-    async fn connection(self, mut stream: TcpStream, place: Option<OwnedSemaphorePermit>) {
-        let _place = place;
+    async fn connection(self, mut stream: TcpStream, place: Place) {
         // Answers are written whole; waiting to fill a packet only delays them.
         let _ = stream.set_nodelay(true);
         let Host {
@@ -227,7 +219,7 @@ impl<R: Respond> Host<R> {
         match tls {
             None => {
                 if let Ok(opening) = connection::sniff(&mut stream, &settings).await {
-                    connection::serve(stream, opening, responder, &settings, &ending).await;
+                    connection::serve(stream, opening, responder, &settings, &ending, &place).await;
                 }
             }
             Some(tls) => {
@@ -239,7 +231,7 @@ impl<R: Respond> Host<R> {
                     bytes: bytes::Bytes::new(),
                     since: Instant::now(),
                 };
-                connection::serve(stream, opening, responder, &settings, &ending).await;
+                connection::serve(stream, opening, responder, &settings, &ending, &place).await;
             }
         }
     }

@@ -17,7 +17,8 @@ pub struct Settings {
     /// them, rounded down, at least one.
     pub decode_slots: usize,
     /// Connections open at once; `None` is no bound. At the bound a new
-    /// connection waits in the kernel's queue and is not answered.
+    /// connection waits in the kernel's queue and is not answered. From over
+    /// three quarters of it until half of it the listener is crowded.
     pub connection_cap: Option<usize>,
     /// Time for the first byte and the preface, for a TLS handshake, and for
     /// the rest of a head after its first byte.
@@ -34,6 +35,8 @@ pub struct Settings {
     pub exchange: Duration,
     /// Time a connection may stay open without an exchange.
     pub idle: Duration,
+    /// The same while the listener is crowded.
+    pub crowded_idle: Duration,
     /// Time the rest of an unread body is read and thrown away, so that the
     /// caller is not reset while it reads the answer.
     pub linger: Duration,
@@ -60,6 +63,7 @@ impl Settings {
             answer: Duration::from_secs(345),
             exchange: Duration::from_secs(360),
             idle: Duration::from_secs(120),
+            crowded_idle: Duration::from_secs(1),
             linger: Duration::from_millis(500),
             ping: Duration::from_secs(60),
             drain: Duration::from_secs(360),

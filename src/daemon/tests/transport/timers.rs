@@ -160,6 +160,23 @@ async fn a_caller_that_does_not_read_its_answer_is_cut() {
     assert!(got.len() < 30_000_000, "{}", got.len());
 }
 
+/// The answer of the HTTP library to what is no request: a status and nothing
+/// else. Nothing was parsed that an answer could be bound to, so it has neither
+/// the request's ID nor a mark, and a client reads it as of unknown outcome.
+async fn bare(raw: &mut Raw, status: u16) {
+    let answer = raw.answer().await;
+    assert_eq!((answer.status, answer.text()), (status, ""));
+    assert!(answer.closes());
+    for name in [
+        "plimsoll-request-id",
+        "plimsoll-not-dispatched",
+        "content-type",
+    ] {
+        assert_eq!(answer.header(name), "", "{status}");
+    }
+    raw.closed().await;
+}
+
 #[tokio::test]
 async fn heads_are_bounded() {
     let daemon = Daemon::start().await;
@@ -169,7 +186,7 @@ async fn heads_are_bounded() {
     ] {
         let mut raw = Raw::connect(daemon.address).await;
         raw.send(head("Run", &more)).await;
-        assert_eq!(raw.answer().await.status, 431);
+        bare(&mut raw, 431).await;
     }
     let mut raw = Raw::connect(daemon.address).await;
     let more = format!("X: {}\r\nContent-Length: 2\r\n", "x".repeat(30_000));
@@ -194,12 +211,12 @@ async fn connections_over_the_cap_wait() {
     let mut settings = settings();
     settings.connection_cap = Some(2);
     let daemon = Daemon::tuned(settings).await;
+    let wait = json("Run", r#"{"javascript":{"code":"wait"}}"#);
     let mut first = Raw::connect(daemon.address).await;
     let mut second = Raw::connect(daemon.address).await;
-    for raw in [&mut first, &mut second] {
-        raw.send(json("Run", "{}")).await;
-        assert_eq!(raw.answer().await.status, 200);
-    }
+    first.send(&wait).await;
+    second.send(&wait).await;
+    daemon.fake.until_entered(2).await;
     let mut third = Raw::connect(daemon.address).await;
     third.send(json("Run", "{}")).await;
     let waiting = tokio::time::timeout(Duration::from_millis(300), third.answer()).await;
@@ -207,8 +224,34 @@ async fn connections_over_the_cap_wait() {
     assert_eq!(daemon.fake.entered(), 2);
     drop(second);
     assert_eq!(third.answer().await.status, 200);
-    first.send(json("Run", "{}")).await;
+    daemon.fake.release();
     assert_eq!(first.answer().await.status, 200);
+}
+
+/// Connections that nobody uses do not keep a caller out, however long they may
+/// stay when there is room; a call in flight keeps its own.
+#[tokio::test]
+async fn idle_connections_give_way_to_one_that_waits() {
+    let mut settings = settings();
+    settings.connection_cap = Some(4);
+    settings.idle = Duration::from_secs(3600);
+    let daemon = Daemon::tuned(settings).await;
+    let mut busy = Raw::connect(daemon.address).await;
+    busy.send(json("Run", r#"{"javascript":{"code":"wait"}}"#))
+        .await;
+    daemon.fake.until_entered(1).await;
+    let mut idle = Vec::new();
+    for _ in 0..3 {
+        let mut raw = Raw::connect(daemon.address).await;
+        raw.send("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        assert_eq!(raw.answer().await.status, 200);
+        idle.push(raw);
+    }
+    let mut honest = Raw::connect(daemon.address).await;
+    honest.send(json("Run", "{}")).await;
+    assert_eq!(honest.answer().await.status, 200);
+    daemon.fake.release();
+    assert_eq!(busy.answer().await.status, 200);
 }
 
 #[tokio::test]
@@ -218,10 +261,11 @@ async fn not_http_at_all() {
         &b"\x16\x03\x01\x02\0\x01\0\x01\xfc\x03\x03"[..],
         b"\0\0\0\0\r\n\r\n",
         b"hello\r\n\r\n",
+        b"GET /healthz HTTP/3.0\r\n\r\n",
+        b"GET /healthz HTTP/1.1\r\nPlimsoll-Request-Id: 00112233445566778899aabbccddeeff\r\n: x\r\n\r\n",
     ] {
         let mut raw = Raw::connect(daemon.address).await;
         raw.send(bytes).await;
-        assert_eq!(raw.answer().await.status, 400);
-        raw.closed().await;
+        bare(&mut raw, 400).await;
     }
 }
