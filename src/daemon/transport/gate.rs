@@ -64,6 +64,7 @@ impl<S: Service> Gate<S> {
         // Exact match, nothing is normalised: a doubled slash is another path.
         let path = parts.uri.path();
         let outcome = match path {
+            _ if is_indirect(path) => Err(Stop::not_found()),
             "/healthz" => probe(&parts.method, true, "ok\n", ""),
             "/readyz" => {
                 let ready = self.ready().await;
@@ -182,6 +183,12 @@ impl<S: Service> Respond for Gate<S> {
         }
         answer.map(|inner| AnswerBody::new(inner, exchange))
     }
+}
+
+/// Whether a path would be another one to a reader that normalises. Here it is
+/// nobody's, before anything else is asked of its request.
+fn is_indirect(path: &str) -> bool {
+    path.contains("//") || path.split('/').any(|part| matches!(part, "." | ".."))
 }
 
 /// The value to echo: exactly one, well formed. Otherwise none is, and nothing

@@ -5,11 +5,13 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use plimsoll_wire::{Code, Reason};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::support::{
     Daemon, REQUEST_ID,
     client::Wire,
     fake::{Mode, SECRET},
+    in_time,
     raw::{Raw, head, json},
     settings, timed,
 };
@@ -180,6 +182,26 @@ async fn a_caller_that_leaves_is_told_of_and_its_call_goes_on() {
         daemon.fake.until_ended("ended after it was told").await;
         daemon.fake.reset();
     }
+}
+
+/// The end of what a caller sends looks the same whether it closed its whole
+/// socket or still reads, until something is written to it. So it counts as
+/// gone, and is not answered.
+#[tokio::test]
+async fn a_caller_that_stops_sending_counts_as_gone() {
+    let daemon = Daemon::start().await;
+    let mut raw = Raw::connect(daemon.address).await;
+    raw.send(json("Run", r#"{"javascript":{"code":"wait"}}"#))
+        .await;
+    daemon.fake.until_entered(1).await;
+    let mut io = raw.into_io();
+    io.shutdown().await.unwrap();
+    daemon.fake.until_ended("told").await;
+    let mut seen = Vec::new();
+    in_time(io.read_to_end(&mut seen)).await.unwrap();
+    assert_eq!(seen, b"");
+    daemon.fake.release();
+    daemon.fake.until_ended("ended after it was told").await;
 }
 
 #[tokio::test]

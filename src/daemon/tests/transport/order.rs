@@ -26,7 +26,7 @@ async fn paths() {
     let open = Daemon::open().await;
     let token = format!("Authorization: Bearer {TOKEN}\r\n");
     for daemon in [&verified, &open] {
-        for line in [
+        for (line, token) in [
             "GET /",
             "GET /metrics",
             "GET /healthz/",
@@ -38,12 +38,21 @@ async fn paths() {
             "POST //plimsoll.v1.SandboxService/Run",
             "POST /./plimsoll.v1.SandboxService/Run",
             "POST /x/../plimsoll.v1.SandboxService/Run",
+            "POST /plimsoll.v1.SandboxService//Run",
+            "POST /plimsoll.v1.SandboxService/./Run",
+            "POST /plimsoll.v1.SandboxService/x/../Run",
+            "POST /plimsoll.v1.SandboxService/Run/..",
+            "GET /plimsoll.v1.SandboxService/../healthz",
+            "GET /x/../healthz",
             "POST /plimsoll.v1.sandboxservice/Run",
             "POST /plimsoll.v1.SandboxService",
             "POST /plimsoll.v2.SandboxService/Run",
             "POST /%70limsoll.v1.SandboxService/Run",
-        ] {
-            let answer = ask(daemon, line, &token).await;
+        ]
+        .into_iter()
+        .flat_map(|line| [(line, ""), (line, &token[..])])
+        {
+            let answer = ask(daemon, line, token).await;
             assert_eq!(
                 (answer.status, answer.mark()),
                 (404, "unsupported"),
@@ -58,7 +67,6 @@ async fn paths() {
         "GET /plimsoll.v1.SandboxService/",
         "POST /plimsoll.v1.SandboxService/run",
         "POST /plimsoll.v1.SandboxService/Run/",
-        "POST /plimsoll.v1.SandboxService//Run",
     ] {
         let answer = ask(&open, line, "").await;
         assert_eq!(
