@@ -63,6 +63,8 @@ def registry(cli):
 
 
 def test_create(registry):
+    refused = registry("create", "--id", "gateway")
+    assert (refused.code, refused.cls, refused.out) == (2, "usage", b"") and not os.listdir(registry.cli.cwd)
     token = registry.made("create", "--id", "gateway")
     assert registry.callers == {"gateway": {"id": "gateway", "token_sha256": sha256(token), "scopes": ["code:run"]}}
     assert stat.S_IMODE(registry.path.stat().st_mode) == 0o600 and registry.alone

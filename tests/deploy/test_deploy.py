@@ -50,6 +50,14 @@ def test_the_unit_neither_loops_nor_cuts_runs():
     assert unit["CapabilityBoundingSet"] == [""]
 
 
+def test_the_docker_drop_in_keeps_a_directory_that_the_engine_sees():
+    """A unit with a dynamic user has a /tmp of its own, and PrivateTmp=no would be ignored."""
+    assert directives(DEPLOY / UNIT)["DynamicUser"] == ["yes"]
+    drop_in = directives(DEPLOY / f"{UNIT}.d" / "docker.conf")
+    assert "PrivateTmp" not in drop_in
+    assert drop_in["Environment"] == [f"TMPDIR=/run/{drop_in['RuntimeDirectory'][0]}"]
+
+
 def test_the_image_stops_gently_and_is_not_root():
     lines = (DEPLOY / "Containerfile").read_text().splitlines()
     final = lines[max(i for i, line in enumerate(lines) if line.startswith("FROM ")) :]
