@@ -88,6 +88,7 @@ pub(crate) async fn serve<I, R>(
     R: Respond,
 {
     let pulse = Pulse::new(settings, opening.http2, opening.since);
+    pulse.read(&opening.bytes);
     let watched = Watched {
         inner: io,
         first: opening.bytes,
@@ -162,8 +163,8 @@ impl<I: AsyncRead + Unpin> AsyncRead for Watched<I> {
         }
         let before = buf.filled().len();
         let read = Pin::new(&mut self.inner).poll_read(cx, buf);
-        if buf.filled().len() > before {
-            self.pulse.read();
+        if let Some(bytes) = buf.filled().get(before..).filter(|b| !b.is_empty()) {
+            self.pulse.read(bytes);
         }
         read
     }

@@ -30,6 +30,7 @@ mod connection;
 mod content;
 mod frame;
 mod gate;
+mod heads;
 mod inflate;
 mod page;
 mod places;

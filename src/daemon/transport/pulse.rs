@@ -13,7 +13,11 @@ use std::{
 
 use tokio::{sync::Notify, time::Instant};
 
-use super::{places::Crowd, settings::Settings};
+use super::{
+    heads::{Frames, Lines},
+    places::Crowd,
+    settings::Settings,
+};
 
 /// The limit a connection has passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +50,22 @@ struct State {
     next: u64,
     /// Counts only while nothing is open.
     rest: Rest,
+    came: Came,
+}
+
+/// What came in, so far as it tells whether a head has begun.
+#[derive(Debug)]
+enum Came {
+    Http1 {
+        lines: Lines,
+        /// Nothing came behind the last request, so far as is known.
+        ends: bool,
+    },
+    Http2 {
+        frames: Frames,
+        /// Since when a frame or a block of headers is not complete.
+        within: Option<Instant>,
+    },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -62,8 +82,8 @@ pub(crate) struct Exchange {
 }
 
 impl Pulse {
-    /// A connection whose first request has yet to come. On HTTP/1 its head
-    /// counts from `since`, also when nothing of it is there.
+    /// A connection whose first request has yet to come. Its head, on HTTP/2 the
+    /// preface, counts from `since`, also when nothing of it is there.
     pub(crate) fn new(settings: &Settings, http2: bool, since: Instant) -> Arc<Self> {
         Arc::new(Pulse {
             state: Mutex::new(State {
@@ -73,6 +93,17 @@ impl Pulse {
                     Rest::Idle(since)
                 } else {
                     Rest::Head(since)
+                },
+                came: if http2 {
+                    Came::Http2 {
+                        frames: Frames::new(),
+                        within: Some(since),
+                    }
+                } else {
+                    Came::Http1 {
+                        lines: Lines::default(),
+                        ends: true,
+                    }
                 },
             }),
             changed: Notify::new(),
@@ -101,16 +132,36 @@ impl Pulse {
 
     /// Bytes came in. On HTTP/2 that may be a ping or a stalled stream's frame,
     /// which must not keep a connection; only exchanges do.
-    pub(crate) fn read(&self) {
-        if self.http2 {
-            return;
-        }
+    pub(crate) fn read(&self, bytes: &[u8]) {
+        let now = Instant::now();
         let mut state = self.lock();
-        if state.open.is_empty() && matches!(state.rest, Rest::Idle(_)) {
-            state.rest = Rest::Head(Instant::now());
-            drop(state);
-            self.changed.notify_one();
+        let State {
+            open, rest, came, ..
+        } = &mut *state;
+        match came {
+            Came::Http1 { lines, ends } => {
+                lines.read(bytes);
+                *ends = lines.end_empty();
+                if !open.is_empty() || !matches!(rest, Rest::Idle(_)) {
+                    return;
+                }
+                *rest = Rest::Head(now);
+            }
+            Came::Http2 { frames, within } => {
+                let ended = frames.read(bytes);
+                let before = *within;
+                *within = match (frames.within(), ended) {
+                    (false, _) => None,
+                    (true, true) => Some(now),
+                    (true, false) => before.or(Some(now)),
+                };
+                if *within == before {
+                    return;
+                }
+            }
         }
+        drop(state);
+        self.changed.notify_one();
     }
 
     /// Bytes went out: the tail of an answer whose exchange is over.
@@ -147,13 +198,20 @@ impl Pulse {
             false => most,
         };
         let state = self.lock();
-        match (state.open.values().min(), state.rest, told) {
-            (Some(at), _, _) => (*at, Expiry::Exchange),
+        let rest = match (state.open.values().min(), state.rest, told) {
+            (Some(at), _, _) => return (*at, Expiry::Exchange),
             (None, Rest::Head(since), _) => (since + self.head, Expiry::Head),
             (None, Rest::Idle(since), Some(told)) => {
                 (since.max(told) + idle(self.head), Expiry::Idle)
             }
             (None, Rest::Idle(since), None) => (since + idle(self.idle), Expiry::Idle),
+        };
+        match state.came {
+            Came::Http2 {
+                within: Some(since),
+                ..
+            } if since + self.head < rest.0 => (since + self.head, Expiry::Head),
+            _ => rest,
         }
     }
 
@@ -166,7 +224,12 @@ impl Exchange {
     /// The request was read to its end; the exchange's own time starts.
     pub(crate) fn request_read(&self) {
         let at = Instant::now() + self.pulse.exchange;
-        self.pulse.lock().open.insert(self.number, at);
+        let mut state = self.pulse.lock();
+        state.open.insert(self.number, at);
+        if let Came::Http1 { ends, .. } = &mut state.came {
+            *ends = true;
+        }
+        drop(state);
         self.pulse.changed.notify_one();
     }
 }
@@ -176,7 +239,16 @@ impl Drop for Exchange {
         let mut state = self.pulse.lock();
         state.open.remove(&self.number);
         if state.open.is_empty() {
-            state.rest = Rest::Idle(Instant::now());
+            let now = Instant::now();
+            state.rest = match &mut state.came {
+                Came::Http1 { ends: false, .. } => Rest::Head(now),
+                Came::Http1 { .. } => Rest::Idle(now),
+                Came::Http2 { within, .. } => {
+                    // The answer that just ended may still be on its way.
+                    *within = within.and(Some(now));
+                    Rest::Idle(now)
+                }
+            };
         }
         drop(state);
         self.pulse.changed.notify_one();
@@ -189,6 +261,9 @@ mod tests {
         super::places::{Places, tests::taken},
         *,
     };
+
+    /// What a client that says nothing more begins with.
+    const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
     fn settings() -> Settings {
         Settings::new(1)
@@ -210,8 +285,61 @@ mod tests {
         let pulse = Pulse::new(&settings(), false, Instant::now());
         assert_eq!(after(&pulse, None).await, (Expiry::Head, 5));
         let pulse = Pulse::new(&settings(), true, Instant::now());
-        pulse.read();
+        assert_eq!(after(&pulse, None).await, (Expiry::Head, 5));
+        let pulse = Pulse::new(&settings(), true, Instant::now());
+        pulse.read(PREFACE);
         assert_eq!(after(&pulse, None).await, (Expiry::Idle, 120));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_head_behind_another_request_has_the_time_of_a_head() {
+        let pulse = Pulse::new(&settings(), false, Instant::now());
+        pulse.read(b"GET / HTTP/1.1\r\n\r\nGET /");
+        drop(pulse.begin());
+        assert_eq!(after(&pulse, None).await, (Expiry::Head, 5));
+        // It may also come while the request before it is answered.
+        for (more, expiry) in [
+            (&b""[..], (Expiry::Idle, 120)),
+            (b"GET /", (Expiry::Head, 5)),
+        ] {
+            let pulse = Pulse::new(&settings(), false, Instant::now());
+            pulse.read(b"POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}");
+            let exchange = pulse.begin();
+            exchange.request_read();
+            if !more.is_empty() {
+                pulse.read(more);
+            }
+            drop(exchange);
+            assert_eq!(after(&pulse, None).await, expiry);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_frame_that_is_cut_short_has_the_time_of_a_head() {
+        let whole = b"\0\0\x02\x01\x04\0\0\0\x01ab";
+        let unfinished = b"\0\0\x02\x01\0\0\0\0\x01ab";
+        for (frame, expiry) in [
+            (&whole[..], (Expiry::Idle, 60)),
+            (&whole[..10], (Expiry::Head, 5)),
+            (&whole[..3], (Expiry::Head, 5)),
+            (unfinished, (Expiry::Head, 5)),
+        ] {
+            let pulse = Pulse::new(&settings(), true, Instant::now());
+            pulse.read(PREFACE);
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            pulse.read(frame);
+            assert_eq!(after(&pulse, None).await, expiry, "{frame:?}");
+            // A call in flight has its time, and its answer some to leave.
+            let pulse = Pulse::new(&settings(), true, Instant::now());
+            pulse.read(PREFACE);
+            let call = pulse.begin();
+            call.request_read();
+            pulse.read(frame);
+            assert_eq!(after(&pulse, None).await, (Expiry::Exchange, 360));
+            drop(call);
+            let left = if expiry.0 == Expiry::Idle { 120 } else { 5 };
+            assert_eq!(after(&pulse, None).await, (expiry.0, left));
+        }
     }
 
     #[tokio::test(start_paused = true)]
@@ -223,10 +351,11 @@ mod tests {
             tokio::spawn(async move { after(&pulse, None).await })
         };
         tokio::time::sleep(Duration::from_secs(60)).await;
-        pulse.read();
-        pulse.read();
+        pulse.read(b"G");
+        pulse.read(b"E");
         pulse.wrote();
         assert_eq!(watch.await.unwrap(), (Expiry::Head, 65));
+        pulse.read(b"T / HTTP/1.1\r\n\r\n");
         drop(pulse.begin());
         assert_eq!(after(&pulse, None).await, (Expiry::Idle, 120));
         let told = Instant::now();
@@ -242,6 +371,9 @@ mod tests {
             let mut others = taken(&places, 3).await;
             let crowd = || others[0].crowd();
             let pulse = Pulse::new(&settings(), http2, Instant::now());
+            if http2 {
+                pulse.read(PREFACE);
+            }
             drop(pulse.begin());
             let watch = {
                 let (pulse, crowd) = (Arc::clone(&pulse), crowd());
@@ -273,6 +405,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn the_oldest_exchange_counts() {
         let pulse = Pulse::new(&settings(), true, Instant::now());
+        pulse.read(PREFACE);
         let first = pulse.begin();
         let second = pulse.begin();
         first.request_read();

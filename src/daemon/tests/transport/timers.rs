@@ -65,6 +65,34 @@ async fn an_idle_connection_stays_and_then_ends_in_good_order() {
     about(raw.closed().await, 300);
 }
 
+/// Also when it came with the request before it, or as a frame that is cut
+/// short; idle connections of this daemon never end.
+#[tokio::test]
+async fn a_head_that_does_not_end_is_cut_wherever_it_begins() {
+    let mut settings = settings();
+    settings.head = Duration::from_secs(2);
+    settings.idle = Duration::from_secs(3600);
+    let daemon = Daemon::tuned(settings).await;
+    let mut behind = Raw::connect(daemon.address).await;
+    behind
+        .send("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\nGET /heal")
+        .await;
+    assert_eq!(behind.answer().await.status, 200);
+    let opening = [PREFACE.as_bytes(), b"\0\0\0\x04\0\0\0\0\0"].concat();
+    let unfinished = b"\0\0\x01\x01\0\0\0\0\x01\x83";
+    let mut cut_short = Vec::new();
+    for frame in [&unfinished[..], &unfinished[..9], &unfinished[..5]] {
+        let mut raw = Raw::connect(daemon.address).await;
+        raw.send([&opening, frame].concat()).await;
+        cut_short.push(raw.into_io());
+    }
+    behind.closed().await;
+    for mut io in cut_short {
+        let mut seen = Vec::new();
+        let _ = in_time(tokio::io::AsyncReadExt::read_to_end(&mut io, &mut seen)).await;
+    }
+}
+
 #[tokio::test]
 async fn an_idle_http2_connection_ends() {
     let daemon = Daemon::tuned(short()).await;
