@@ -9,14 +9,18 @@ use std::{
 };
 
 use tokio::{
-    signal::unix::{SignalKind, signal},
+    signal::unix::{Signal, SignalKind, signal},
     sync::oneshot,
 };
 
-/// Waits for SIGINT, SIGTERM or, in an embedded daemon, the end of standard
-/// input. As soon as one came, a further signal ends the process at once: the
-/// default action is taken inside the handler, so that it works even when
-/// nothing else does.
+/// Waits for SIGINT, SIGTERM, SIGHUP or, in an embedded daemon, the end of
+/// standard input. As soon as one came, a further signal ends the process at
+/// once: the default action is taken inside the handler, so that it works even
+/// when nothing else does.
+///
+/// A terminal that is closed is as good a reason to stop as any other, and its
+/// default action would leave sandboxes behind. A daemon that was started with
+/// SIGHUP ignored, as `nohup` does, goes on ignoring it.
 ///
 /// An embedded daemon goes on instead. Its parent may ask twice, with a
 /// person's second Ctrl-C, while the sandbox is being removed, and kills it
@@ -26,7 +30,11 @@ use tokio::{
 /// The system's, when no handler can be installed.
 pub fn requested(embedded: bool) -> io::Result<impl Future<Output = ()>> {
     let stopping = Arc::new(AtomicBool::new(false));
-    let ends_at_once = [SignalKind::interrupt(), SignalKind::terminate()];
+    let watches_hangup = !is_ignored(SignalKind::hangup());
+    let mut ends_at_once = vec![SignalKind::interrupt(), SignalKind::terminate()];
+    if watches_hangup {
+        ends_at_once.push(SignalKind::hangup());
+    }
     for number in ends_at_once.into_iter().filter(|_| !embedded) {
         signal_hook::flag::register_conditional_default(
             number.as_raw_value(),
@@ -35,15 +43,39 @@ pub fn requested(embedded: bool) -> io::Result<impl Future<Output = ()>> {
     }
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
+    let mut hangup = watches_hangup
+        .then(|| signal(SignalKind::hangup()))
+        .transpose()?;
     let ended = embedded.then(|| input_end(io::stdin())).transpose()?;
     Ok(async move {
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
+            () = next(hangup.as_mut()) => {}
             () = wait(ended) => {}
         }
         stopping.store(true, Ordering::Release);
     })
+}
+
+async fn next(signal: Option<&mut Signal>) {
+    match signal {
+        Some(signal) => drop(signal.recv().await),
+        None => std::future::pending().await,
+    }
+}
+
+/// Whether this process ignores a signal. Where the system does not say so, it
+/// does not.
+fn is_ignored(signal: SignalKind) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status
+        .lines()
+        .find_map(|line| line.strip_prefix("SigIgn:"))
+        .and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .unwrap_or_default();
+    let bit = u32::try_from(signal.as_raw_value() - 1).unwrap_or(u32::MAX);
+    mask.checked_shr(bit).is_some_and(|mask| mask & 1 == 1)
 }
 
 async fn wait(ended: Option<oneshot::Receiver<()>>) {

@@ -16,7 +16,7 @@ use std::{
     net::TcpStream,
     os::unix::{fs::OpenOptionsExt, process::ExitStatusExt},
     process::{Command, ExitCode, Output, Stdio},
-    sync::mpsc,
+    sync::{Arc, mpsc},
     thread,
     time::Duration,
 };
@@ -36,6 +36,9 @@ fn main() -> ExitCode {
     if first.is_some_and(|first| first == "daemon" || first == STARVED) {
         return ExitCode::from(plimsoll_daemon::main(arguments));
     }
+    // What is handled here has its default action in a child, even when whoever
+    // started this ignores it.
+    signal_hook::flag::register(signal_hook::consts::SIGHUP, Arc::default()).unwrap();
     let checks: &[(&str, fn())] = &[
         ("help_and_arguments", help_and_arguments),
         ("refused_settings", refused_settings),
@@ -44,6 +47,10 @@ fn main() -> ExitCode {
         ("too_few_threads", too_few_threads),
         ("a_signal_stops_it", a_signal_stops_it),
         ("a_second_signal_kills_it", a_second_signal_kills_it),
+        (
+            "an_ignored_hangup_stays_ignored",
+            an_ignored_hangup_stays_ignored,
+        ),
         (
             "a_log_that_nobody_reads_holds_nothing_up",
             a_log_that_nobody_reads_holds_nothing_up,
@@ -221,7 +228,7 @@ fn half_of_the_descriptors() {
 }
 
 fn a_signal_stops_it() {
-    for signal in ["TERM", "INT"] {
+    for signal in ["TERM", "INT", "HUP"] {
         let mut running = Running::start(&[]);
         running.answers();
         running.signal(signal);
@@ -248,13 +255,25 @@ fn held_request(address: &str) -> TcpStream {
 }
 
 fn a_second_signal_kills_it() {
-    let mut running = Running::start(&[]);
-    let _held = held_request(&running.address);
+    for (signal, number) in [("TERM", 15), ("HUP", 1)] {
+        let mut running = Running::start(&[]);
+        let _held = held_request(&running.address);
+        running.signal("TERM");
+        running.line_with("shutdown signal received");
+        running.signal(signal);
+        let (status, _) = running.wait();
+        assert_eq!(status.signal(), Some(number));
+    }
+}
+
+/// As `nohup` starts it: the terminal's end is nothing to it.
+fn an_ignored_hangup_stays_ignored() {
+    let running = Running::of(&mut limited("trap '' HUP"));
+    running.signal("HUP");
+    running.answers();
     running.signal("TERM");
-    running.line_with("shutdown signal received");
-    running.signal("TERM");
-    let (status, _) = running.wait();
-    assert_eq!(status.signal(), Some(15));
+    let (status, log) = running.wait();
+    assert_eq!(status.code(), Some(0), "{log}");
 }
 
 /// Fills the pipe of a daemon's log, so that no write to it returns.
@@ -313,8 +332,9 @@ fn a_second_signal_leaves_an_embedded_daemon() {
     let mut held = held_request(&running.address);
     running.signal("TERM");
     running.line_with("shutdown signal received");
-    running.signal("TERM");
-    running.signal("INT");
+    for signal in ["TERM", "INT", "HUP"] {
+        running.signal(signal);
+    }
     held.write_all(b"{}").unwrap();
     let mut answer = String::new();
     held.read_to_string(&mut answer).unwrap();
