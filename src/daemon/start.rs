@@ -331,3 +331,7 @@ mod tests;
 #[cfg(test)]
 #[path = "start_run_tests.rs"]
 mod run_tests;
+
+#[cfg(test)]
+#[path = "start_wire_tests.rs"]
+mod wire_tests;

@@ -21,9 +21,9 @@ use crate::{
     transport::Server,
 };
 
-const TOKEN: &str = "CANARY-token-0123456789abcdef-0123456789";
+pub(super) const TOKEN: &str = "CANARY-token-0123456789abcdef-0123456789";
 
-fn settings(variables: &[(&str, &str)]) -> Settings {
+pub(super) fn settings(variables: &[(&str, &str)]) -> Settings {
     let mut all = vec![
         ("PLIMSOLL_ADDR", "127.0.0.1:0"),
         ("PLIMSOLL_METRICS_ADDR", "127.0.0.1:0"),
@@ -34,16 +34,16 @@ fn settings(variables: &[(&str, &str)]) -> Settings {
 }
 
 /// A daemon that is serving.
-struct Serving {
-    fake: Arc<Fake>,
-    address: String,
+pub(super) struct Serving {
+    pub(super) fake: Arc<Fake>,
+    pub(super) address: String,
     metrics: String,
     stop: oneshot::Sender<()>,
     task: JoinHandle<Result<Exit, StartError>>,
     log: Kept,
 }
 
-async fn serving(variables: &[(&str, &str)], fake: Fake) -> Serving {
+pub(super) async fn serving(variables: &[(&str, &str)], fake: Fake) -> Serving {
     let (log, kept) = test_support::log(Format::Json);
     let (stop, stopped) = oneshot::channel();
     let settings = settings(variables);
@@ -272,7 +272,7 @@ async fn a_poller_that_leaves_does_not_end_the_check() {
     }
 }
 
-async fn refused(variables: &[(&str, &str)], fake: Arc<Fake>) -> StartError {
+pub(super) async fn refused(variables: &[(&str, &str)], fake: Arc<Fake>) -> StartError {
     let (log, _) = test_support::log(Format::Json);
     run_with(settings(variables), fake, &log, never_stopped)
         .await
@@ -291,6 +291,52 @@ async fn a_failing_smoke_test_is_never_served() {
     assert!(error.to_string().contains("the root is writable"));
     // What a failed start may have made is removed.
     assert_eq!(drained.drains.load(SeqCst), 1);
+}
+
+/// Who connects before the provider is proven waits, and gets no byte when it
+/// never is.
+#[tokio::test]
+async fn nothing_is_answered_before_the_provider_is_proven() {
+    let release = Arc::new(Notify::new());
+    let fake = Arc::new(Fake {
+        smoke: Some(ProviderError::internal("the root is writable")),
+        smoke_gate: Some(Arc::clone(&release)),
+        ..Fake::default()
+    });
+    let (log, _kept) = test_support::log(Format::Json);
+    let (rpc, metrics) = (listener().await, listener().await);
+    let addresses = [rpc.local_addr().unwrap(), metrics.local_addr().unwrap()];
+    let bound = Bound {
+        rpc: Server::new(rpc).unwrap(),
+        metrics: Some(Server::new(metrics).unwrap()),
+    };
+    let provider = Arc::clone(&fake) as Arc<dyn Provider>;
+    let settings = settings(&[]);
+    let task = tokio::spawn(async move {
+        run_bound(settings, provider, &log, never_stopped, None, bound).await
+    });
+    while fake.preflights.load(SeqCst) == 0 {
+        tokio::task::yield_now().await;
+    }
+    let mut early = Vec::new();
+    for address in addresses {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let request = b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n";
+        stream.write_all(request).await.unwrap();
+        early.push(stream);
+    }
+    assert!(!task.is_finished());
+    release.notify_one();
+    assert!(matches!(
+        task.await.unwrap(),
+        Err(StartError::NotReady { .. })
+    ));
+    for mut stream in early {
+        let mut seen = Vec::new();
+        // The end may be a reset, since the request was never read.
+        let _ = stream.read_to_end(&mut seen).await;
+        assert_eq!(seen, b"");
+    }
 }
 
 #[tokio::test]
@@ -558,4 +604,34 @@ async fn the_production_policy_judges_the_tier_last() {
     assert!(daemon.log.text().contains("the production policy is met"));
     daemon.stop.send(()).unwrap();
     assert_eq!(daemon.task.await.unwrap().unwrap(), Exit::Ok);
+
+    // Each other rule, broken alone: its name, and before the provider is asked.
+    for (name, value) in [
+        ("PLIMSOLL_CLIENTS_FILE", ""),
+        ("PLIMSOLL_INSECURE", "0"),
+        ("PLIMSOLL_ADDR", "0.0.0.0:0"),
+        ("PLIMSOLL_METRICS_ADDR", ":0"),
+        ("SANDBOX_REQUIRE_PINNED_IMAGES", "false"),
+        ("SANDBOX_DOCKER_SECCOMP", "unconfined"),
+        ("SANDBOX_MEMORY_MB", "0"),
+        ("SANDBOX_CPUS", ""),
+        ("SANDBOX_PIDS", ""),
+        ("SANDBOX_DISK_MB", "0"),
+        ("SANDBOX_TOTAL_MEMORY_MB", "0"),
+        ("SANDBOX_RATE_PER_MIN", "0"),
+        ("SANDBOX_RATE_BURST", "31"),
+        ("SANDBOX_PER_KEY_CONCURRENT", "0"),
+        ("SANDBOX_PER_KEY_CONCURRENT", "8"),
+    ] {
+        let fake = Arc::new(Fake::default());
+        let changed = [&compliant[..], &[(name, value)]].concat();
+        let error = refused(&changed, Arc::clone(&fake)).await;
+        assert_eq!(error.exit(), Exit::Configuration, "{name}={value}");
+        let text = error.to_string();
+        assert!(
+            text.contains(&format!("(1) {name} ")) && !text.contains("(2)"),
+            "{text}"
+        );
+        assert_eq!(fake.preflights.load(SeqCst), 0, "{name}={value}");
+    }
 }

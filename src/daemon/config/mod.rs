@@ -27,3 +27,5 @@ pub use variable::{Group, VARIABLES, Variable};
 
 #[cfg(test)]
 mod settings_tests;
+#[cfg(test)]
+mod tables_tests;

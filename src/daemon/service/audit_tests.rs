@@ -1,5 +1,7 @@
 //! The audit line, byte for byte, and what it never holds.
 
+use std::time::Duration;
+
 use plimsoll_wire::{
     Reason,
     proto::{JavaScriptRun, ModuleRow, ModuleRun, ProjectFile, ProjectOutcome, ProjectRun},
@@ -9,8 +11,8 @@ use super::fake::{Fake, Rig, answering, call, output, request, script, snippet};
 use crate::{
     call::Service,
     provider::{
-        Answer, Kind, ModuleOutput, Output, ProjectOutput, ProviderError, RowOutput, RunOutput,
-        ScriptOutput, StepOutput, Stream,
+        Answer, Kind, Metering, ModuleOutput, Output, ProjectOutput, ProviderError, RowOutput,
+        RunOutput, ScriptOutput, StepOutput, Stream,
     },
 };
 
@@ -167,6 +169,87 @@ async fn module_lines() {
             r#""duration_ms":N}"#
         )]
     );
+    let failed = lines(
+        || Err(ProviderError::canceled()),
+        Some("a"),
+        request(module()),
+    )
+    .await;
+    assert_eq!(
+        failed,
+        [concat!(
+            r#""ERROR","msg":"module run failed","op":"module","caller":"a","model":"pump","rows":3,"#,
+            r#""row_width":2,"max_steps":4,"sandbox":"docker","isolation":"container","#,
+            r#""duration_ms":N,"error":"the call was canceled before it finished"}"#
+        )]
+    );
+}
+
+/// Of a project that ran no step there is no exit code to tell.
+#[tokio::test]
+async fn a_project_without_a_step() {
+    let answer = || {
+        Ok(output(Output::Project(ProjectOutput {
+            outcome: ProjectOutcome::PROJECT_OUTCOME_TIMED_OUT,
+            outcome_detail: b"the time was over".to_vec(),
+            steps: Vec::new(),
+            artifacts: Vec::new(),
+            artifacts_truncated: false,
+        })))
+    };
+    assert_eq!(
+        lines(answer, Some("a"), request(project())).await,
+        [concat!(
+            r#""INFO","msg":"project run","op":"project","caller":"a","files":1,"steps":2,"#,
+            r#""total_bytes":14,"grant_profile":"","sandbox":"docker","isolation":"container","#,
+            r#""outcome":"timed_out","outcome_detail":"the time was over","steps_ran":0,"#,
+            r#""exit_code":0,"timed_out":false,"duration_ms":N}"#
+        )]
+    );
+}
+
+/// On a provider billed by the second, with everything that can be said.
+#[tokio::test]
+async fn every_key_is_in_its_place() {
+    let head = concat!(
+        r#""op":"javascript","caller":"a","code_bytes":1,"grant_profile":"","paid_seconds":93,"#,
+        r#""teardown_gave_up":true,"sandbox":"docker","isolation":"container","#,
+    );
+    for (fails, line) in [
+        (
+            false,
+            r#""INFO","msg":"code run",HEAD"exit_code":0,"timed_out":false,"duration_ms":N,"trace_id_rejected":true}"#,
+        ),
+        (
+            true,
+            r#""ERROR","msg":"code run failed",HEAD"duration_ms":N,"error":"no claim is free","trace_id_rejected":true}"#,
+        ),
+    ] {
+        let rig = Rig::new(Fake {
+            metering: Some(Metering {
+                teardown: Duration::from_secs(33),
+                default_timeout: Duration::from_secs(30),
+            }),
+            behaviour: Box::new(move |_, context| {
+                // The whole reservation is charged, whatever the run took.
+                context.teardown.give_up();
+                Box::pin(async move {
+                    if fails {
+                        return Err(ProviderError::new(Kind::AtCapacity, "no claim is free"));
+                    }
+                    Ok(script(ScriptOutput::default()))
+                })
+            }),
+            ..Fake::default()
+        });
+        let mut sent = snippet("1");
+        sent.timeout_ms = 60_000;
+        sent.trace_id = "a/b".into();
+        let answer = rig.service.run(call(Some("a")), sent).await;
+        assert_eq!(answer.is_err(), fails);
+        let seen: Vec<String> = rig.log.lines().iter().map(|line| masked(line)).collect();
+        assert_eq!(seen, [line.replace("HEAD", head)]);
+    }
 }
 
 #[tokio::test]

@@ -43,6 +43,45 @@ async fn a_provider_keeps_its_mark_and_its_code() {
     }
 }
 
+/// What the provider itself refuses comes after admission, so it costs a start;
+/// what is refused before does not.
+#[tokio::test]
+async fn a_refusal_of_the_provider_spends_a_start() {
+    for (kind, code) in [
+        (Kind::Unsupported, Code::Unimplemented),
+        (Kind::Disabled, Code::FailedPrecondition),
+    ] {
+        let refused = move || ProviderError::new(kind, "no").not_dispatched(Reason::Unsupported);
+        let rig = Rig::limited(
+            Fake {
+                behaviour: answering(move || Err(refused())),
+                ..Fake::default()
+            },
+            Limits {
+                max_concurrent: 8,
+                per_key: 0,
+                rate_per_min: 1,
+                burst: 1,
+            },
+        );
+        let seen = [
+            rig.service.run(call(None), snippet("")).await.unwrap_err(),
+            rig.service.run(call(None), snippet("1")).await.unwrap_err(),
+            rig.service.run(call(None), snippet("1")).await.unwrap_err(),
+        ];
+        assert_eq!(
+            seen.map(|error| (error.code(), error.not_dispatched())),
+            [
+                (Code::InvalidArgument, Some(Reason::Request)),
+                (code, Some(Reason::Unsupported)),
+                (Code::ResourceExhausted, Some(Reason::Capacity)),
+            ]
+        );
+        assert_eq!(rig.service.limiter().shed(Shed::Rate), 1);
+        assert_eq!(rig.service.metrics().runs_failed(), 0);
+    }
+}
+
 #[tokio::test]
 async fn a_panic_is_an_unmarked_internal_error() {
     let rig = Rig::limited(

@@ -119,12 +119,25 @@ async fn text_is_repaired_and_nans_are_canonical_before_the_record() {
     });
     let response = rig.service.run(call(None), sent.clone()).await.unwrap();
     check::single_run(&sent, &response).expect("the record checks");
+    let whole = response.clone();
     let Some(Wire::Module(module)) = response.result else {
         panic!("another kind")
     };
     let bits: Vec<u64> = module.runs[0].outputs.iter().map(|v| v.to_bits()).collect();
     assert_eq!(bits[0], 1 << 63);
     assert_eq!(bits[1], 0x7ff8_0000_0000_0000);
+
+    // The record holds for what a caller reads from JSON, too.
+    let text = plimsoll_wire::json::write(&whole).unwrap();
+    let outputs: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let outputs = &outputs["module"]["runs"][0]["outputs"];
+    assert_eq!(outputs[0].as_f64().map(f64::to_bits), Some(1 << 63));
+    assert_eq!(
+        (&outputs[1], &outputs[2]),
+        (&"NaN".into(), &"Infinity".into())
+    );
+    let read = plimsoll_wire::json::read(text.as_bytes()).unwrap();
+    check::single_run(&sent, &read).expect("the record checks");
 }
 
 #[tokio::test]

@@ -198,3 +198,48 @@ async fn a_page_is_served_over_tls_too() {
     let _ = in_time(tokio::io::AsyncReadExt::read_to_end(&mut io, &mut seen)).await;
     assert!(!seen.starts_with(b"HTTP"));
 }
+
+/// The hello of a client that knows no version above 3.`minor`, which is TLS 1.2
+/// for 3; all else in it is what this server takes.
+fn hello(minor: u8) -> Vec<u8> {
+    // ECDSA with SHA-256 on P-256, which is also the group.
+    let extensions: [&[u8]; 3] = [
+        b"\x00\x0d\x00\x04\x00\x02\x04\x03",
+        b"\x00\x0a\x00\x04\x00\x02\x00\x17",
+        b"\x00\x0b\x00\x02\x01\x00",
+    ];
+    let extensions = extensions.concat();
+    let mut hello = vec![3, minor];
+    hello.extend([7; 32]);
+    // No session, one suite, no compression.
+    hello.extend(b"\x00\x00\x02\xc0\x2b\x01\x00\x00");
+    hello.push(u8::try_from(extensions.len()).unwrap());
+    hello.extend(extensions);
+    let length = u8::try_from(hello.len()).unwrap();
+    let handshake = [&[1, 0, 0, length][..], &hello].concat();
+    [&[0x16, 3, 1, 0, length + 4][..], &handshake].concat()
+}
+
+/// TLS 1.1 and older end with the alert that says why, on both listeners.
+#[tokio::test]
+async fn no_version_before_1_2() {
+    let pair = pair();
+    let daemon = daemon(&pair).await;
+    let acceptor = tls::acceptor(pair.certificate.as_bytes(), pair.key.as_bytes()).unwrap();
+    let mut settings = plimsoll_daemon::transport::Settings::page();
+    settings.head = Duration::from_millis(500);
+    let page = Served::start(settings, Some(acceptor)).await;
+    for address in [daemon.address, page.address] {
+        for (minor, taken) in [(0, false), (1, false), (2, false), (3, true)] {
+            let mut raw = Raw::connect(address).await;
+            raw.send(hello(minor)).await;
+            let (mut io, mut seen) = (raw.into_io(), Vec::new());
+            // A handshake that goes on is cut when its time is over.
+            let _ = in_time(tokio::io::AsyncReadExt::read_to_end(&mut io, &mut seen)).await;
+            // A handshake message, or the fatal alert protocol_version.
+            let first = if taken { 0x16 } else { 0x15 };
+            assert_eq!(seen.first(), Some(&first), "{minor}: {seen:?}");
+            assert_eq!(seen.ends_with(&[2, 70]), !taken, "{minor}: {seen:?}");
+        }
+    }
+}
