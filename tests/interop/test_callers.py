@@ -91,6 +91,7 @@ class Busy:
 
     def inflight(self) -> int:
         with urllib.request.urlopen(f"http://{self.daemon.listening['metrics_addr']}/metrics", timeout=30) as page:
+            assert page.headers["Content-Type"] == "text/plain; version=0.0.4"
             return int(re.search(rb"^plimsoll_inflight (\d+)$", page.read(), re.M)[1])
 
     def begin(self, client: pc.Client, seconds: int) -> None:
