@@ -12,7 +12,7 @@ use bollard::models::{
     ResourcesUlimits,
 };
 
-use super::{limits::MIB, storage::Storage};
+use super::{image::Image, limits::MIB, storage::Storage};
 
 /// Unix seconds by which a container should be gone.
 pub(super) const EXPIRES: &str = "io.plimsoll.expires";
@@ -43,8 +43,8 @@ pub(super) struct Lockdown {
 /// What differs from one container to the next.
 #[derive(Clone, Debug)]
 pub(super) struct Container<'a> {
-    /// The image's identity.
-    pub(super) image: &'a str,
+    /// What it is made from.
+    pub(super) image: &'a Image,
     /// Its first process.
     pub(super) arguments: &'a [String],
     /// What it can write to.
@@ -65,7 +65,7 @@ impl Lockdown {
             .split_at(1.min(container.arguments.len()));
         let attached = Some(container.attached);
         ContainerCreateBody {
-            image: Some(container.image.to_owned()),
+            image: Some(container.image.id.clone()),
             entrypoint: Some(entrypoint.to_vec()),
             cmd: Some(command.to_vec()),
             user: Some(self.user()),

@@ -117,7 +117,7 @@ impl Call {
             let arguments =
                 launch::guest(Start::Now(marker), command.environment, command.arguments);
             let container = Container {
-                image: &image.id,
+                image,
                 arguments: &arguments,
                 storage: execution.storage(role),
                 lifetime: self.lifetime(),

@@ -6,7 +6,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use bollard::models::ContainerCreateBody;
 use tokio::{sync::oneshot, task::JoinHandle, time::timeout_at};
 use tokio_util::sync::CancellationToken;
 
@@ -17,8 +16,9 @@ use super::{
     fault::{during, environment, random_hex},
     launch::Marker,
     limits::{CONTROL_CALL, KILLED, MEMORY_NEWS, MEMORY_NEWS_PAUSE},
-    readback,
+    readback::{self, Asked},
     removal::Living,
+    runtime::Runtime,
 };
 use crate::provider::{Answer, ProviderError, Stream};
 
@@ -27,6 +27,8 @@ use crate::provider::{Answer, ProviderError, Stream};
 pub(super) struct Maker {
     pub(super) engine: Engine,
     pub(super) lockdown: Arc<Lockdown>,
+    /// What the engine runs them with.
+    pub(super) runtime: Arc<Runtime>,
     /// Named to the engine when it chose one; else empty.
     pub(super) platform: String,
     pub(super) living: Living,
@@ -49,7 +51,7 @@ pub(super) struct Life {
 pub(super) struct Sandbox {
     maker: Maker,
     name: String,
-    asked: ContainerCreateBody,
+    asked: Asked,
     id: String,
     /// Ends when the creation has; `None` once that is known.
     creating: Option<oneshot::Receiver<()>>,
@@ -108,7 +110,7 @@ impl Sandbox {
         let mut found = readback::differences(&self.asked, &seen);
         let state = seen.state.unwrap_or_default();
         if runs && (state.running != Some(true) || state.paused == Some(true)) {
-            found.push("running");
+            found.push("State".to_owned());
         }
         if found.is_empty() {
             return Ok(Life {
@@ -139,19 +141,33 @@ impl Sandbox {
 
     /// Whether memory ran out in it, so far as the engine says; `code` is how it
     /// exited. The engine hears of a kill for memory and of the exit it caused
-    /// on two ways, and the exit is sometimes first: a killed one is asked again.
+    /// on two ways. When the exit is first, which is common with many kills at
+    /// once, it never puts the other into the container's state, but still tells
+    /// of it as an event: for a killed one, both are looked at for a while.
     pub(super) async fn out_of_memory(&self, code: i32) -> Answer<bool> {
         let until = Instant::now() + MEMORY_NEWS;
-        loop {
-            let seen = self.maker.engine.inspect(&self.id).await;
-            let seen = seen.map_err(|fault| during("asking how a container ended", fault))?;
-            if seen.state.and_then(|state| state.oom_killed) == Some(true) {
-                return Ok(true);
+        let state = async {
+            loop {
+                let seen = self.maker.engine.inspect(&self.id).await;
+                let seen = seen.map_err(|fault| during("asking how a container ended", fault))?;
+                if seen.state.and_then(|state| state.oom_killed) == Some(true) {
+                    return Ok(true);
+                }
+                if code != KILLED || Instant::now() >= until {
+                    return Ok(false);
+                }
+                tokio::time::sleep(MEMORY_NEWS_PAUSE).await;
             }
-            if code != KILLED || Instant::now() >= until {
-                return Ok(false);
+        };
+        let event = async {
+            match code {
+                KILLED => self.maker.engine.memory_ran_out(&self.id).await,
+                _ => std::future::pending().await,
             }
-            tokio::time::sleep(MEMORY_NEWS_PAUSE).await;
+        };
+        tokio::select! {
+            answer = state => answer,
+            () = event => Ok(true),
         }
     }
 }
@@ -189,7 +205,11 @@ impl Maker {
         let mut sandbox = Sandbox {
             maker: self.clone(),
             name: name.clone(),
-            asked: asked.clone(),
+            asked: Asked {
+                body: asked.clone(),
+                environment: container.image.environment.clone(),
+                runtime: self.runtime.name.clone(),
+            },
             id: String::new(),
             creating: Some(creating),
             removed: false,

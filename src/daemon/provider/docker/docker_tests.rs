@@ -249,7 +249,7 @@ async fn a_container_that_is_not_as_requested_never_starts() {
     let error = rig.run("echo 1").await.unwrap_err();
     assert_eq!(error.mark(), Some(Reason::Environment));
     assert!(
-        error.full_text().contains("privileged"),
+        error.full_text().contains("HostConfig.Privileged"),
         "{}",
         error.full_text()
     );
@@ -275,6 +275,34 @@ async fn memory_is_told_from_other_kills() {
     let run = rig.docker.run(snippet("kill -9 $$"), context);
     assert_eq!(script(run.await.unwrap()).exit_code, 137);
     assert_eq!(teardown.memory_limit_hit(), None);
+    rig.clean().await;
+}
+
+#[tokio::test]
+async fn memory_that_only_an_event_tells_of() {
+    let rig = rig();
+    for (change, status, limit) in [
+        (("/Action", json!("oom")), 137, Some(256)),
+        (("/Actor/ID", json!("another")), 137, None),
+        (("/Actor/ID", json!(null)), 3, None),
+    ] {
+        rig.engine.change("events", change.0, change.1);
+        let context = rig.context();
+        let teardown = context.teardown.clone();
+        let code = if status == 137 {
+            "kill -9 $$"
+        } else {
+            "exit 3"
+        };
+        let run = rig.docker.run(snippet(code), context);
+        assert_eq!(script(run.await.unwrap()).exit_code, status);
+        assert_eq!(teardown.memory_limit_hit(), limit);
+    }
+    for wrong in [Wrong::Status(500), Wrong::Close, Wrong::Garbage] {
+        rig.engine.wrong("events", wrong);
+        let run = rig.docker.run(snippet("kill -9 $$"), rig.context());
+        assert_eq!(script(run.await.unwrap()).exit_code, 137);
+    }
     rig.clean().await;
 }
 
@@ -477,7 +505,10 @@ async fn content_that_was_proven_is_the_only_content() {
     ));
     assert!(!error.to_string().contains("snippets:1"));
     assert_eq!(rig.docker.environment(PayloadKind::Javascript).identity, "");
-    assert_eq!(rig.docker.reconcile_orphans().await.unwrap(), 0);
+    rig.engine
+        .leave("crsbx-old", json!({"io.plimsoll.expires": "1"}));
+    assert_eq!(rig.docker.reconcile_orphans().await.unwrap(), 1);
+    rig.clean().await;
 }
 
 #[tokio::test]
@@ -709,3 +740,6 @@ mod pooled {
         rig.clean().await;
     }
 }
+
+#[path = "proof_tests.rs"]
+mod proof;

@@ -1,6 +1,12 @@
 //! The calls to the Engine API that the provider makes, each bounded.
 
-use std::{collections::HashMap, future::Future, path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    future::Future,
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use bollard::{
     ClientVersion, Docker,
@@ -9,9 +15,9 @@ use bollard::{
         ContainerCreateBody, ContainerInspectResponse, ContainerSummary, ImageInspect, SystemInfo,
     },
     query_parameters::{
-        AttachContainerOptionsBuilder, CreateContainerOptions, InspectContainerOptions,
-        ListContainersOptionsBuilder, RemoveContainerOptionsBuilder, StartContainerOptions,
-        WaitContainerOptionsBuilder,
+        AttachContainerOptionsBuilder, CreateContainerOptions, EventsOptionsBuilder,
+        InspectContainerOptions, ListContainersOptionsBuilder, RemoveContainerOptionsBuilder,
+        StartContainerOptions, WaitContainerOptionsBuilder,
     },
 };
 use futures_util::StreamExt;
@@ -31,6 +37,9 @@ pub(super) const OLDEST_API: u32 = 41;
 const NEWEST_API: u32 = 53;
 /// The API that can inspect an image for one platform.
 pub(super) const PLATFORM_API: u32 = 49;
+
+/// How far back the engine is asked for what it told; above any container's life.
+const REMEMBERED: Duration = Duration::from_secs(3600);
 
 /// What the engine says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -199,6 +208,33 @@ impl Engine {
                 "it ended a wait without an answer".to_owned(),
             )),
         }
+    }
+
+    /// Ends when the engine tells, or has told and still remembers, that memory
+    /// ran out in this container; never when it does not.
+    pub(super) async fn memory_ran_out(&self, id: &str) {
+        // Events are kept by number, not by age: the time only has to be past.
+        let since = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default()
+            .saturating_sub(REMEMBERED);
+        let filters = HashMap::from([
+            ("type", vec!["container"]),
+            ("container", vec![id]),
+            ("event", vec!["oom"]),
+        ]);
+        let options = EventsOptionsBuilder::new()
+            .since(&since.as_secs().to_string())
+            .filters(&filters)
+            .build();
+        let mut events = self.docker.events(Some(options));
+        while let Some(Ok(event)) = events.next().await {
+            let of = event.actor.and_then(|actor| actor.id);
+            if event.action.as_deref() == Some("oom") && of.as_deref() == Some(id) {
+                return;
+            }
+        }
+        std::future::pending::<()>().await;
     }
 
     /// One attempt at removing a container, running or not.

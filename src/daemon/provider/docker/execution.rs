@@ -55,6 +55,7 @@ impl Execution {
         self.image(role) == other.image(role)
             && self.tier == other.tier
             && self.maker.platform == other.maker.platform
+            && self.maker.runtime == other.maker.runtime
             && self.maker.lockdown == other.maker.lockdown
     }
 }

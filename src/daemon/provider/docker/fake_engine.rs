@@ -33,6 +33,8 @@ pub(super) const IMAGE: &str =
     "sha256:1111111111111111111111111111111111111111111111111111111111111111";
 /// Words of the engine that no caller may see.
 pub(super) const SECRET: &str = "SECRET-OF-THE-ENGINE";
+/// What that image gives its containers.
+const ENVIRONMENT: [&str; 2] = ["PATH=/usr/bin:/bin", "FROM_IMAGE=yes"];
 
 /// What goes wrong at a route.
 #[derive(Clone, Debug)]
@@ -226,6 +228,7 @@ fn route(method: &Method, path: &str) -> &'static str {
     match (method.as_str(), parts.as_slice()) {
         ("GET", ["version"]) => "version",
         ("GET", ["info"]) => "info",
+        ("GET", ["events"]) => "events",
         ("GET", ["images", .., "json"]) => "image",
         ("POST", ["containers", "create"]) => "create",
         ("GET", ["containers", "json"]) => "list",
@@ -314,7 +317,7 @@ async fn handle(
         "info" => changed(
             world,
             route,
-            json!({"Runtimes": {"runc": {"path": "runc"}, "runsc": {"path": "/usr/bin/runsc"}}}),
+            json!({"DefaultRuntime": "runc", "Runtimes": {"runc": {"path": "runc"}, "runsc": {"path": "/usr/bin/runsc"}}}),
         ),
         "image" | "image-on" => changed(
             world,
@@ -322,9 +325,20 @@ async fn handle(
             json!({
                 "Id": IMAGE, "Os": "linux", "Architecture": "amd64",
                 "Descriptor": {"digest": IMAGE, "mediaType": "application/vnd.oci.image.manifest.v1+json", "size": 1},
-                "Config": {"Env": ["PATH=/usr/bin:/bin", "FROM_IMAGE=yes"]},
+                "Config": {"Env": ENVIRONMENT},
             }),
         ),
+        "events" => {
+            let of = world
+                .lock()
+                .unwrap()
+                .containers
+                .keys()
+                .find(|id| query.contains(*id))
+                .cloned();
+            let told = json!({"Type": "container", "Action": "die", "Actor": {"ID": of}});
+            changed(world, route, told)
+        }
         "create" => {
             let body = request.into_body().collect().await.unwrap().to_bytes();
             let body: Value = serde_json::from_slice(&body).unwrap();
@@ -422,11 +436,25 @@ fn inspected(world: &Arc<Mutex<World>>, id: &str) -> Option<Value> {
     let world = world.lock().unwrap();
     let container = world.containers.get(id)?;
     let mut config = container.body.clone();
-    let host = config.as_object_mut()?.remove("HostConfig");
+    let mut host = config.as_object_mut()?.remove("HostConfig")?;
+    // What a real one fills in.
+    config["Env"] = json!(ENVIRONMENT);
+    config["Hostname"] = json!(id.get(..12)?);
+    if host["Runtime"].is_null() {
+        host["Runtime"] = json!("runc");
+    }
+    let mounts: Vec<Value> = host["Mounts"]
+        .as_array()?
+        .iter()
+        .map(|mount| {
+            json!({"Type": mount["Type"], "Source": mount["Source"], "Destination": mount["Target"],
+                   "Mode": "", "RW": mount["ReadOnly"] != json!(true), "Propagation": "rprivate"})
+        })
+        .collect();
     let exit = *container.exit.borrow();
     Some(json!({
         "Id": id, "Image": container.body["Image"], "Config": config, "HostConfig": host,
-        "NetworkSettings": {"Networks": {"none": {}}},
+        "Mounts": mounts, "NetworkSettings": {"Networks": {"none": {}}},
         "State": {"Running": container.pid.is_some() && exit.is_none(), "Paused": false,
                   "OOMKilled": false, "Pid": container.pid, "StartedAt": "2026-01-01T00:00:00Z", "ExitCode": exit.unwrap_or(0)},
     }))

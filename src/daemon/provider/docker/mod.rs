@@ -29,6 +29,7 @@ mod probe;
 mod project;
 mod readback;
 mod removal;
+mod runtime;
 mod seccomp;
 mod settings;
 mod smoke;

@@ -177,7 +177,7 @@ impl Pool {
             ),
         };
         let container = Container {
-            image: &image.id,
+            image,
             arguments: &arguments,
             storage: execution.storage(role),
             lifetime: POOL_MEMBER_AGE + CONTROL_CALL + PROJECT_CEILING + PROJECT_BACKSTOP,

@@ -7,7 +7,6 @@ use std::{
 };
 
 use bollard::models::SystemInfo;
-use plimsoll_wire::Tier;
 
 use super::{
     accounts,
@@ -20,6 +19,7 @@ use super::{
     host_dir::{HostDir, TAMPERED},
     image::{self, Image},
     removal::Living,
+    runtime::Runtime,
     seccomp,
     settings::DockerSettings,
     state::Proven,
@@ -168,7 +168,7 @@ impl Probe<'_> {
             self.image(engine, &self.settings.project_image),
         );
         let info = info.map_err(|fault| during("asking the engine", fault))?;
-        let tier = self.runtime(&info)?;
+        let runtime = self.runtime(&info)?;
         let (mut snippet, mut project) = (snippet?, project?);
         let mut platform = match self.settings.client.platform.as_str() {
             "" => version.platform,
@@ -203,43 +203,27 @@ impl Probe<'_> {
             }
         }
         Ok(Execution {
+            tier: runtime.tier(),
             maker: Maker {
                 engine: engine.clone(),
                 lockdown: Arc::clone(&ground.lockdown),
                 platform,
+                runtime,
                 living: self.living.clone(),
             },
-            tier,
             snippet,
             project,
             work_mb,
         })
     }
 
-    /// The tier that the engine's registered runtime stands for. Only a runtime
-    /// of gVisor's name whose program has gVisor's name is the kernel tier.
-    fn runtime(&self, info: &SystemInfo) -> Answer<Tier> {
-        let name = self.settings.runtime.as_str();
-        if name.is_empty() {
-            return Ok(Tier::Container);
+    /// The runtime that the settings select, as it was proven if it was.
+    fn runtime(&self, info: &SystemInfo) -> Answer<Arc<Runtime>> {
+        let runtime = Runtime::of(&self.settings.runtime, info).map_err(refused)?;
+        if let Some(proven) = self.proven {
+            proven.runs(&runtime).map_err(refused)?;
         }
-        let registered = info.runtimes.as_ref().and_then(|all| all.get(name));
-        let Some(runtime) = registered else {
-            return Err(refused(format!(
-                "the engine has no runtime {name:?}: register it and restart the engine"
-            )));
-        };
-        if !self.settings.is_gvisor() {
-            return Ok(Tier::Container);
-        }
-        let path = runtime.path.as_deref().unwrap_or_default();
-        let program = Path::new(path).file_name().and_then(|name| name.to_str());
-        if program != Some(DockerSettings::GVISOR) {
-            return Err(refused(format!(
-                "the engine's runtime {name:?} is the program {path:?}, not one named runsc"
-            )));
-        }
-        Ok(Tier::Kernel)
+        Ok(Arc::new(runtime))
     }
 
     async fn image(&self, engine: &Engine, reference: &str) -> Answer<Image> {

@@ -83,10 +83,7 @@ struct Smoke<'a> {
 
 impl Smoke<'_> {
     fn failed(&self, role: Role, error: &ProviderError) -> ProviderError {
-        let runtime = match self.execution.maker.lockdown.runtime.as_str() {
-            "" => "(the engine's default)",
-            named => named,
-        };
+        let runtime = &self.execution.maker.runtime.name;
         ProviderError::internal(format!(
             "smoke failed for image {:?} under runtime {runtime:?}: {}",
             self.execution.image(role).reference,
@@ -117,7 +114,7 @@ impl Smoke<'_> {
         let storage = self.execution.storage(role);
         let arguments = launch::clean(&snippet::NODE);
         let container = Container {
-            image: &self.execution.image(role).id,
+            image: self.execution.image(role),
             arguments: &arguments,
             storage,
             lifetime: 2 * SMOKE_RUN,
@@ -258,7 +255,7 @@ impl Smoke<'_> {
     async fn process_limit(&self) -> Answer<()> {
         let arguments = launch::clean(&["sleep", "30"]);
         let container = Container {
-            image: &self.execution.snippet.id,
+            image: &self.execution.snippet,
             arguments: &arguments,
             storage: self.execution.storage(Role::Snippet),
             lifetime: 2 * SMOKE_RUN,

@@ -15,6 +15,7 @@ use super::{
     orphans,
     probe::{Found, Ground, Probe},
     removal::Living,
+    runtime::Runtime,
     settings::DockerSettings,
 };
 use crate::{
@@ -22,23 +23,32 @@ use crate::{
     surface,
 };
 
-/// The images that the smoke test proved, by role.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Proven(HashMap<Role, String>);
+/// What the smoke test proved: the runtime, and the images by role.
+#[derive(Clone, Debug)]
+pub(super) struct Proven {
+    runtime: Arc<Runtime>,
+    images: HashMap<Role, String>,
+}
 
 impl Proven {
     pub(super) fn of(execution: &Execution) -> Proven {
-        Proven(
-            Role::ALL
+        Proven {
+            runtime: Arc::clone(&execution.maker.runtime),
+            images: Role::ALL
                 .into_iter()
                 .map(|role| (role, execution.image(role).id.clone()))
                 .collect(),
-        )
+        }
+    }
+
+    /// Whether a runtime is still the one that was proven.
+    pub(super) fn runs(&self, runtime: &Runtime) -> Result<(), String> {
+        runtime.is_still(&self.runtime)
     }
 
     /// Whether an image is still the content that was proven.
     pub(super) fn holds(&self, role: Role, image: &Image) -> Result<(), String> {
-        match self.0.get(&role) {
+        match self.images.get(&role) {
             Some(id) if *id != image.id => Err(format!(
                 "docker image {:?} now names {}, not {}, the content the smoke test proved; restart (or run the smoke test again) to prove it",
                 image.reference,
