@@ -32,7 +32,7 @@ class Proxy:
         self.delay = 0.0
         self.seen: list[str] = []
         self._errors: dict[str, int] = {}
-        self._pairs: set[tuple[socket.socket, socket.socket]] = set()
+        self._pairs: dict[tuple[socket.socket, socket.socket], str] = {}
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         self._listener: socket.socket | None = None
@@ -56,12 +56,14 @@ class Proxy:
             listener.close()
         with self._lock:
             pairs = list(self._pairs)
-        for pair in pairs:
-            for end in pair:
-                try:
-                    end.shutdown(socket.SHUT_RDWR)
-                except OSError:
-                    pass
+        _end(pairs)
+
+    def end(self, route: str) -> None:
+        """The connections of a route end, as if either side had closed them."""
+        with self._lock:
+            pairs = [pair for pair, line in self._pairs.items() if re.match(ROUTES[route], line)]
+        assert pairs, f"no connection of {route}"
+        _end(pairs)
 
     def restore(self) -> None:
         """Listens again, on a socket of the same name."""
@@ -78,6 +80,13 @@ class Proxy:
         asked = lambda: sum(1 for line in self.seen if re.match(ROUTES[route], line)) >= times  # noqa: E731
         with self._changed:
             assert self._changed.wait_for(asked, seconds), (route, self.seen)
+
+    def answer(self, line: str) -> object:
+        """What is answered instead of the engine, as JSON; None leaves it to the engine."""
+
+    def forward(self, head: bytes) -> bytes:
+        """A request's head as the engine gets it."""
+        return head
 
     def _accept(self, listener: socket.socket) -> None:
         while True:
@@ -100,11 +109,12 @@ class Proxy:
             self.seen.append(line)
             self._changed.notify_all()
         if self._refuses(line):
-            body = json.dumps({"message": SECRET}).encode()
-            near.sendall(
-                b"HTTP/1.1 500 Internal Server Error\r\nContent-Type: application/json\r\nContent-Length: "
-                + str(len(body)).encode() + b"\r\nConnection: close\r\n\r\n" + body
-            )
+            near.sendall(_response(b"500 Internal Server Error", {"message": SECRET}))
+            near.close()
+            return
+        own = self.answer(line)
+        if own is not None:
+            near.sendall(_response(b"200 OK", own))
             near.close()
             return
         if self.delay:
@@ -112,19 +122,19 @@ class Proxy:
         far = socket.socket(socket.AF_UNIX)
         try:
             far.connect(self.engine_socket)
-            far.sendall(head)
+            far.sendall(self.forward(head))
         except OSError:
             near.close()
             return
         pair = (near, far)
         with self._lock:
-            self._pairs.add(pair)
+            self._pairs[pair] = line
         back = threading.Thread(target=_relay, args=(far, near), daemon=True)
         back.start()
         _relay(near, far)
         back.join()
         with self._lock:
-            self._pairs.discard(pair)
+            self._pairs.pop(pair, None)
         near.close()
         far.close()
 
@@ -135,6 +145,21 @@ class Proxy:
                     self._errors[route] = left - 1
                     return True
         return False
+
+
+def _response(status: bytes, content: object) -> bytes:
+    body = json.dumps(content).encode()
+    length = str(len(body)).encode()
+    return b"HTTP/1.1 " + status + b"\r\nContent-Type: application/json\r\nContent-Length: " + length + b"\r\nConnection: close\r\n\r\n" + body
+
+
+def _end(pairs: list[tuple[socket.socket, socket.socket]]) -> None:
+    for pair in pairs:
+        for end in pair:
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
 
 
 def _relay(source: socket.socket, target: socket.socket) -> None:
