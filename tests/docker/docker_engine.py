@@ -38,7 +38,6 @@ class Done:
     status: int
     stdout: bytes
     stderr: bytes
-    oom: bool
 
 
 class Engine:
@@ -113,17 +112,17 @@ class Engine:
             stream.shutdown(socket.SHUT_WR)
             stdout, stderr = demultiplex(stream, seconds)
             status = self.call("POST", f"/containers/{made}/wait", timeout=seconds)["StatusCode"]
-            return Done(status, stdout, stderr, self.inspect(made)["State"]["OOMKilled"])
+            return Done(status, stdout, stderr)
         finally:
             self.remove(made)
 
-    def attach(self, name: str) -> socket.socket:
-        """The container's streams, attached before its start."""
+    def attach(self, name: str, stdin: bool = True) -> socket.socket:
+        """The container's streams from now on; before its start, all of them."""
         stream = socket.socket(socket.AF_UNIX)
         stream.settimeout(30)
         stream.connect(self.socket)
         stream.sendall(
-            f"POST /v1.41/containers/{name}/attach?stream=1&stdin=1&stdout=1&stderr=1 HTTP/1.1\r\nHost: engine\r\n"
+            f"POST /v1.41/containers/{name}/attach?stream=1&stdin={int(stdin)}&stdout=1&stderr=1 HTTP/1.1\r\nHost: engine\r\n"
             "Connection: Upgrade\r\nUpgrade: tcp\r\nContent-Length: 0\r\n\r\n".encode()
         )
         head = b""

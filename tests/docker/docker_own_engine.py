@@ -1,4 +1,5 @@
-"""A second engine that a test may stop and kill: its own dockerd with the image copied from the shared one."""
+"""A second engine that a test may stop and kill: its own dockerd with the image copied from the shared one, and a
+gVisor whose program a test may exchange."""
 
 from __future__ import annotations
 
@@ -23,8 +24,17 @@ class OwnEngine(Engine):
         super().__init__(f"unix://{directory}/e.sock")
         self.directory = directory
         self.process: subprocess.Popen | None = None
+        self.exchange_gvisor("first")
         self.start()
         self._copy(shared)
+
+    def exchange_gvisor(self, word: str) -> None:
+        """Puts another program where gVisor is registered: it does the same and is not the same file."""
+        new = self.directory / "runsc.new"
+        gvisor = shutil.which("runsc")
+        new.write_text(f'#!/bin/sh\n# {word}\nexec {gvisor} --network=none --platform=ptrace --host-uds=open "$@"\n')
+        new.chmod(0o755)
+        new.rename(self.directory / "runsc")
 
     def start(self) -> None:
         (self.directory / "dockerd.pid").unlink(missing_ok=True)
@@ -34,7 +44,7 @@ class OwnEngine(Engine):
             [
                 shutil.which("dockerd", path=path), "--host", self.host, "--data-root", self.directory / "data",
                 "--exec-root", self.directory / "exec", "--pidfile", self.directory / "dockerd.pid", "--bridge", "none",
-                "--iptables=false", "--ip-forward=false", "--ip-masq=false", "--userland-proxy=false",
+                "--add-runtime", f"runsc={self.directory}/runsc", "--iptables=false", "--ip-forward=false", "--ip-masq=false", "--userland-proxy=false",
             ],
             env={**os.environ, "PATH": path}, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
         )

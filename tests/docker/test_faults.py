@@ -80,6 +80,21 @@ def nothing_left(engine: Engine, seconds: float) -> None:
         time.sleep(0.2)
 
 
+TICKING = "setInterval(() => console.log('tick'), 50); setTimeout(() => process.exit(), 60000)"
+
+
+def has_its_code(engine: Engine) -> None:
+    """Waits until the guest of the one container there is has its code, which ticks: from then on a fault is no
+    longer one before anything ran."""
+    with engine.attach(running(engine)[0]["Id"], stdin=False) as stream:
+        stream.settimeout(60)
+        seen = b""
+        while b"tick" not in seen:
+            piece = stream.recv(4096)
+            assert piece, seen
+            seen += piece
+
+
 def is_internal_and_private(error: pc.PlimsollError) -> None:
     """Nothing of the engine's words, nor of its socket, in what a caller sees."""
     assert re.search(r"internal error [0-9a-f]{16}", str(error)), error
@@ -123,10 +138,8 @@ def test_a_slow_engine_does_not_eat_the_budget(proxied: Daemon, proxy: Proxy):
 
 
 def test_connections_lost_in_mid_run(proxied: Daemon, proxy: Proxy, engine: Engine):
-    call = Call(proxied, SLEEPER)
-    running(engine)
-    # A container that runs may not have its code yet, and then nothing ran: no event tells the two apart from outside.
-    time.sleep(2)
+    call = Call(proxied, TICKING)
+    has_its_code(engine)
     proxy.cut()
     time.sleep(0.5)
     proxy.restore()
@@ -135,6 +148,22 @@ def test_connections_lost_in_mid_run(proxied: Daemon, proxy: Proxy, engine: Engi
     is_internal_and_private(error)
     nothing_left(engine, 30)
     assert proxied.client.run_javascript("console.log(1)").stdout == b"1\n"
+
+
+def test_a_guest_that_closes_its_own_streams(proxied: Daemon):
+    code = "const fs=require('fs');fs.writeSync(1,'a');fs.closeSync(1);fs.closeSync(2);setTimeout(()=>process.exit(4),1500)"
+    result = proxied.client.run_javascript(code, timeout=25)
+    assert (result.stdout, result.exit_code, result.timed_out) == (b"a", 4, False)
+
+
+def test_a_stream_that_ends_before_its_container(proxied: Daemon, proxy: Proxy, engine: Engine):
+    call = Call(proxied, TICKING)
+    has_its_code(engine)
+    proxy.end("attach")
+    error = call.ended().error
+    assert error is not None and error.not_dispatched is None, call.result
+    is_internal_and_private(error)
+    nothing_left(engine, 30)
 
 
 def test_an_engine_that_is_away(proxied: Daemon, proxy: Proxy, engine: Engine, runtime: str):
@@ -187,3 +216,30 @@ def test_the_engine_itself_stopped_in_mid_run(own: OwnEngine, harm: str):
         assert daemon.stop() == 0
         if own.process.poll() is not None:
             own.start()
+
+
+def test_a_gvisor_that_is_exchanged_under_its_name(own: OwnEngine):
+    """The tier is that of the program the start proved, not of whatever has its name later."""
+    env = settings("runsc", DOCKER_HOST=own.host, SANDBOX_DOCKER_PROJECT_IMAGE=SNIPPET_IMAGE)
+    first = Daemon(env)
+    try:
+        result = first.client.run_javascript("console.log(1)", minimum_isolation="kernel")
+        assert (result.stdout, result.isolation) == (b"1\n", "kernel")
+        own.exchange_gvisor("second")
+        wait_for_status(first, 503)
+        assert first.client.describe().isolation == "container"
+        for floor, reason in [("kernel", "isolation"), ("container", "environment")]:
+            with pytest.raises(pc.PlimsollError) as refused:
+                first.client.run_javascript("console.log(1)", minimum_isolation=floor)
+            assert refused.value.not_dispatched == reason
+            assert "runsc" not in str(refused.value)
+        assert own.containers(label=[EXPIRES]) == []
+        second = Daemon(env)
+        try:
+            result = second.client.run_javascript("console.log(2)", minimum_isolation="kernel")
+            assert (result.stdout, result.isolation) == (b"2\n", "kernel")
+            assert first.get("/readyz")[0] == 503, "another daemon's proof is not this one's"
+        finally:
+            assert second.stop() == 0
+    finally:
+        assert first.stop() == 0

@@ -63,7 +63,7 @@ def test_results_are_those_of_a_fresh_container(pooled: Daemon, daemon: Daemon, 
     assert ours.outcome == "completed" and len(ours.steps) == 2
 
 
-@pytest.mark.parametrize("harm", ["kill", "pause"])
+@pytest.mark.parametrize("harm", ["kill", "pause", "restart?t=0"])
 def test_a_member_that_was_touched_is_not_used(pooled: Daemon, engine: Engine, runtime: str, harm: str):
     if (harm, runtime) == ("pause", "runsc"):
         harm = "kill"
