@@ -237,6 +237,7 @@ def facts():
         "interfaces": sorted(line.split(":")[0].strip() for line in open("/proc/net/dev").read().splitlines()[2:]),
         "resolver": open("/etc/resolv.conf").read(),
         "etc": {p: open(p, errors="replace").read() for p in ["/etc/resolv.conf", "/etc/hosts", "/etc/hostname"]},
+        "etc_mounts": sorted(p for p in (line.split()[1] for line in open("/proc/mounts")) if p == "/etc" or p.startswith("/etc/")),
         "processes": sorted(int(p) for p in os.listdir("/proc") if p.isdigit()),
         "environment": dict(os.environ),
         "time": __import__("time").time(),

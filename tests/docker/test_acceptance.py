@@ -11,6 +11,7 @@ import plimsoll_client as pc
 import pytest
 from docker_daemon import PROJECT_IMAGE, SNIPPET_IMAGE, Daemon, Refused
 from docker_engine import Engine
+from docker_registry import Registry
 
 EXPIRES, OWNER = "io.plimsoll.expires", "io.plimsoll.owner"
 MIB = 1 << 20
@@ -235,6 +236,24 @@ def test_guest_numbers_that_could_be_somebody(start, uid: str):
 def test_settings_that_are_refused(start, name: str, value: str):
     failure = refused(start, **{name: value})
     assert name in failure.text or value in failure.text, failure.text
+
+
+def test_images_named_by_digest(start, engine: Engine):
+    registry = Registry()
+    pinned = registry.push(engine, SNIPPET_IMAGE, "plimsoll/pinned")
+    try:
+        daemon = start(SANDBOX_REQUIRE_PINNED_IMAGES="1", SANDBOX_DOCKER_IMAGE=pinned, SANDBOX_DOCKER_PROJECT_IMAGE=pinned)
+        result = daemon.client.run_javascript("console.log(1)")
+        assert result.stdout == b"1\n"
+        assert result.environment == "docker-image:" + engine.image(SNIPPET_IMAGE)["Id"]
+        assert daemon.client.run_project({}, ["echo 2"]).steps[0].stdout == b"2\n"
+        by_tag = refused(start, SANDBOX_REQUIRE_PINNED_IMAGES="1", SANDBOX_DOCKER_IMAGE=pinned, SANDBOX_DOCKER_PROJECT_IMAGE=pinned.split("@")[0] + ":pushed")
+        assert ":pushed" in by_tag.text
+        other = pinned[:-64] + "0" * 64
+        assert other in refused(start, SANDBOX_REQUIRE_PINNED_IMAGES="1", SANDBOX_DOCKER_IMAGE=other, SANDBOX_DOCKER_PROJECT_IMAGE=pinned).text
+    finally:
+        registry.close()
+        engine.call("DELETE", f"/images/{pinned.split('@')[0]}:pushed")
 
 
 def test_an_engine_that_is_not_there(start, tmp_path):

@@ -102,7 +102,7 @@ def test_a_memory_bomb_is_the_step_s_own_or_ends_the_runner(engine: Engine, runt
     if ended.reports:
         assert ended.steps[0]["exitCode"] != 0 and len(ended.steps) == 1
     else:
-        assert ended.done.status == 137 and ended.done.oom
+        assert ended.done.status == 137
 
 
 def test_a_fork_bomb_ends_with_its_budget(engine: Engine, runtime: str):
