@@ -88,7 +88,7 @@ impl<'e> Bom<'e> {
         })
     }
 
-    fn validate(&self, options: &Options) -> Result<(), BomError> {
+    pub(crate) fn validate(&self, options: &Options) -> Result<(), BomError> {
         let broken = |broken: Broken| {
             BomError::Internal(match broken {
                 Broken::Invalid(at) => format!("{} at {}", at.keyword, at.pointer),

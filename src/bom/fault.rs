@@ -111,8 +111,8 @@ impl Refusal {
         self
     }
 
-    pub(crate) fn byte(mut self, offset: usize) -> Self {
-        self.offset = Some(offset as u64);
+    pub(crate) fn byte(mut self, offset: u64) -> Self {
+        self.offset = Some(offset);
         self
     }
 

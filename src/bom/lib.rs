@@ -52,7 +52,9 @@
 //! ```
 //!
 //! [`check()`] does the reverse: it reads a BOM, says early what is wrong with it,
-//! rebuilds it from the evidence and compares the bytes.
+//! rebuilds it from the evidence and compares the bytes. A BOM in a file is first
+//! read as an [`Outline`], which compares it chunk by chunk; only one that
+//! differs is held in memory, to say where.
 //!
 //! Everything in a BOM that comes from a request or an answer is a stranger's
 //! text. It is escaped as JSON here; whoever shows it escapes it again.
@@ -61,6 +63,7 @@
 mod bom;
 mod bundle;
 mod check;
+mod chunks;
 mod components;
 mod described;
 mod document;
@@ -80,7 +83,7 @@ mod value;
 
 pub use bom::{Bom, Written};
 pub use bundle::{Bundle, Selection};
-pub use check::{Checked, Claimed, check, check_attached};
+pub use check::{Checked, Claimed, Outline, check, check_attached};
 pub use facts::{CallFacts, Content, Input, Step, Stream, git_blob};
 pub use fault::{BomError, Code, Refusal};
 pub use lines::{LineRef, Memory, Seekable, Store};

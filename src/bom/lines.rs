@@ -59,16 +59,28 @@ impl<R: Read + Seek> Seekable<R> {
     pub fn new(file: R) -> Self {
         Seekable(RefCell::new(file))
     }
+
+    /// Reads once at a place; 0 bytes at the end of the file.
+    pub(crate) fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut file = self.0.borrow_mut();
+        file.seek(SeekFrom::Start(offset))?;
+        file.read(buffer)
+    }
+
+    /// Reads this many bytes at a place.
+    pub(crate) fn read_exact_at(&self, offset: u64, length: u64) -> io::Result<Vec<u8>> {
+        let mut file = self.0.borrow_mut();
+        file.seek(SeekFrom::Start(offset))?;
+        let length = usize::try_from(length).map_err(|_| io::ErrorKind::FileTooLarge)?;
+        let mut bytes = vec![0; length];
+        file.read_exact(&mut bytes)?;
+        Ok(bytes)
+    }
 }
 
 impl<R: Read + Seek> Store for Seekable<R> {
     fn read(&self, line: &LineRef) -> io::Result<Cow<'_, [u8]>> {
-        let mut file = self.0.borrow_mut();
-        file.seek(SeekFrom::Start(line.offset))?;
-        let length = usize::try_from(line.length).map_err(|_| io::ErrorKind::FileTooLarge)?;
-        let mut bytes = vec![0; length];
-        file.read_exact(&mut bytes)?;
-        Ok(Cow::Owned(bytes))
+        self.read_exact_at(line.offset, line.length).map(Cow::Owned)
     }
 }
 

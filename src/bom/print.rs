@@ -5,7 +5,7 @@
 //! indentation and one final newline. Members must be given in byte order of
 //! their names; the tree walks in this crate sort them.
 
-use std::io::{self, Write};
+use std::io::{self, BufRead, Write};
 
 /// Which encoding is written.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -150,40 +150,42 @@ impl<W: Write> Printer<W> {
 }
 
 /// Compares what is written with what is there; a difference ends the writing.
-pub(crate) struct Compare<'a> {
-    rest: &'a [u8],
-    pub(crate) at: usize,
+pub(crate) struct Compare<R> {
+    rest: R,
+    pub(crate) at: u64,
     pub(crate) differs: bool,
 }
 
-impl<'a> Compare<'a> {
-    pub(crate) fn with(bytes: &'a [u8]) -> Self {
+impl<R: BufRead> Compare<R> {
+    pub(crate) fn with(rest: R) -> Self {
         Compare {
-            rest: bytes,
+            rest,
             at: 0,
             differs: false,
         }
     }
 
     /// Whether exactly what is there was written.
-    pub(crate) fn is_equal(&self) -> bool {
-        !self.differs && self.rest.is_empty()
+    pub(crate) fn is_equal(&mut self) -> bool {
+        !self.differs && self.rest.fill_buf().is_ok_and(<[u8]>::is_empty)
     }
 }
 
-impl Write for Compare<'_> {
+impl<R: BufRead> Write for Compare<R> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if let Some(rest) = self.rest.strip_prefix(bytes) {
-            self.rest = rest;
-            self.at += bytes.len();
-            return Ok(bytes.len());
+        let there = self.rest.fill_buf()?;
+        let length = there.len().min(bytes.len());
+        let same = if there.get(..length) == bytes.get(..length) {
+            length
+        } else {
+            let pairs = there.iter().zip(bytes);
+            pairs.take_while(|(a, b)| a == b).count()
+        };
+        self.rest.consume(same);
+        self.at += same as u64;
+        if same == length && (length > 0 || bytes.is_empty()) {
+            return Ok(length);
         }
-        self.at += self
-            .rest
-            .iter()
-            .zip(bytes)
-            .take_while(|(a, b)| a == b)
-            .count();
         self.differs = true;
         Err(io::Error::other("the texts differ"))
     }

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     bundle::Bundle,
+    check::bound,
     facts::{CallFacts, Input},
     fault::{BomError, Code, Refusal},
     lines::LineRef,
@@ -216,24 +217,50 @@ impl Receipt {
 
 impl Bundle<'_> {
     /// Takes a pull request's receipt: the bundle's call and the two statements'
-    /// envelopes, each signed by the bundle's key. A final newline of an
-    /// envelope is not part of it.
+    /// envelopes, each signed by the bundle's key, and each stating what call,
+    /// bundle and the other one say. A final newline of an envelope is not part
+    /// of it.
     ///
     /// # Errors
     /// `many_runs` or `no_runs` when the bundle has not exactly one call,
     /// `signature` or `statement` for an envelope, `binding_mismatch` when a
-    /// statement names another call, key or test result.
+    /// statement names something else than the evidence holds.
     pub fn receipt(
         &self,
         key: &PublicKey,
         test_result: &[u8],
         receipt: &[u8],
     ) -> Result<Subject, BomError> {
+        let tested = self.tested(key, test_result, receipt)?;
+        bound::statements(key, &tested, self.store, Some(self), &|_| None)?;
+        Ok(Subject::Receipt(Box::new(tested)))
+    }
+
+    /// [`Bundle::receipt`] for whoever makes wrong receipts to see them
+    /// refused: the statements are opened, and not compared beyond the call, key
+    /// and test result they name. What is built of it need not pass its check.
+    ///
+    /// # Errors
+    /// As [`Bundle::receipt`].
+    pub fn receipt_as_signed(
+        &self,
+        key: &PublicKey,
+        test_result: &[u8],
+        receipt: &[u8],
+    ) -> Result<Subject, BomError> {
+        let tested = self.tested(key, test_result, receipt)?;
+        Ok(Subject::Receipt(Box::new(tested)))
+    }
+
+    fn tested(
+        &self,
+        key: &PublicKey,
+        test_result: &[u8],
+        receipt: &[u8],
+    ) -> Result<Tested, BomError> {
         let only = self.select(&crate::Selection::Only)?;
         let number = only.lines().next().map_or(0, |line| line.number);
-        let call = self.call(number, true)?;
-        let tested = tested(call, key, test_result, receipt)?;
-        Ok(Subject::Receipt(Box::new(tested)))
+        tested(self.call(number, true)?, key, test_result, receipt)
     }
 }
 

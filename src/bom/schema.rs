@@ -40,6 +40,10 @@ const REFERENCED: [(&str, &str); 3] = [
 /// Most items of a window.
 const WINDOW: usize = 64;
 
+/// A window of this many bytes takes no further item: items with attachments are
+/// as large as the lines that are attached.
+const WINDOW_BYTES: u64 = 1 << 20;
+
 /// Where a document does not meet its schema.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Invalid {
@@ -112,6 +116,7 @@ impl Parts {
             parts: self,
             place,
             window: Vec::new(),
+            bytes: 0,
             taken: 0,
             seen: HashSet::new(),
         }
@@ -176,6 +181,8 @@ pub(crate) struct List<'p> {
     parts: &'p Parts,
     place: Place,
     window: Vec<Value>,
+    /// Length of the items of the window.
+    bytes: u64,
     taken: usize,
     seen: HashSet<[u8; 32]>,
 }
@@ -186,6 +193,9 @@ impl List<'_> {
         let mut printer = Printer::new(Hash(&mut hasher), Form::Compact);
         // Hashing does not fail.
         let _ = plain(&mut printer, &item);
+        self.bytes = self
+            .bytes
+            .saturating_add(printer.finish().unwrap_or_default());
         let unique = self.seen.insert(hasher.finalize().into());
         let index = self.taken.saturating_add(self.window.len());
         // The tasks and components lists are sets; declared evidence is not.
@@ -197,7 +207,7 @@ impl List<'_> {
             }));
         }
         self.window.push(item);
-        if self.window.len() == WINDOW {
+        if self.window.len() == WINDOW || self.bytes >= WINDOW_BYTES {
             return self.finish();
         }
         Ok(())
@@ -205,6 +215,7 @@ impl List<'_> {
 
     pub(crate) fn finish(&mut self) -> Result<(), Broken> {
         let items = std::mem::take(&mut self.window);
+        self.bytes = 0;
         let (first, count) = (self.taken, items.len());
         self.taken = first.saturating_add(count);
         if count == 0 {

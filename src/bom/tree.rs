@@ -35,7 +35,7 @@ impl<'a> Node<'a> {
             );
         }
         let text = std::str::from_utf8(bytes).map_err(|error| {
-            Refusal::new(Code::BomParse, "the file is not UTF-8").byte(error.valid_up_to())
+            Refusal::new(Code::BomParse, "the file is not UTF-8").byte(error.valid_up_to() as u64)
         })?;
         let mut json = Json::new(text);
         let node = value(text, &mut json).and_then(|node| json.end().map(|()| node));
@@ -217,7 +217,7 @@ fn refused(fault: &JsonFault) -> Refusal {
         Kind::Trailing => "text follows the value",
         _ => "the file is not JSON",
     };
-    let refusal = Refusal::new(Code::BomParse, fact).byte(fault.at);
+    let refusal = Refusal::new(Code::BomParse, fact).byte(fault.at as u64);
     match &fault.member {
         Some(member) => refusal.found(member),
         None => refusal,

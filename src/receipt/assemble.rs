@@ -66,11 +66,9 @@ pub fn assemble(
     })
 }
 
-/// The BOM of a receipt's evidence.
-///
-/// # Errors
-/// [`BomError`].
-pub fn bom(
+/// The BOM of a receipt's evidence, refused when the statements state something
+/// else than the bundle holds.
+fn bom(
     bundle: &[u8],
     key: &PublicKey,
     test_result: &[u8],

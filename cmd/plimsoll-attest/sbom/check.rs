@@ -8,7 +8,7 @@ use std::{
 
 use clap::ArgMatches;
 use plimsoll_attestation::PublicKey;
-use plimsoll_bom::{BomError, Bundle, Checked, Claimed, MAX_BOM_BYTES, Scope, Seekable};
+use plimsoll_bom::{BomError, Bundle, Checked, Claimed, MAX_BOM_BYTES, Outline, Scope, Seekable};
 use plimsoll_console::{
     Console, Errors, ExitCode, Failure, JsonObject, escape,
     files::{Dash, Input, Inputs},
@@ -96,17 +96,41 @@ fn one(
     inputs: &Inputs<'_>,
     bom: &Path,
     key: &PublicKey,
-    evidence: Option<&mut Evidence<'_>>,
+    mut evidence: Option<&mut Evidence<'_>>,
 ) -> Result<Checked, Failure> {
+    let input = inputs.open(bom, Dash::Refused)?;
+    if let Some(checked) = streamed(&input, key, evidence.as_deref_mut()) {
+        return Ok(checked);
+    }
+    // Only now is it held in memory: to say what is wrong, and where.
     let text = read(inputs, bom)?;
     let about_bom = |error: &BomError| failure::of(error, bom, bom, key);
     let claimed = Claimed::read(&text, key).map_err(|error| about_bom(&error))?;
-    match evidence {
-        None => claimed
+    let Some(evidence) = evidence else {
+        return claimed
             .against_attached()
-            .map_err(|error| about_bom(&error)),
-        Some(evidence) => evidence.against(&claimed, bom),
-    }
+            .map_err(|error| about_bom(&error));
+    };
+    let (scope, lines) = (claimed.scope(), claimed.lines());
+    let checked = evidence.verified(scope, lines, bom, |bundle| claimed.against_bundle(bundle))?;
+    checked.map_err(|error| failure::of(&error, evidence.input.path(), bom, key))
+}
+
+/// Checks a BOM without holding it; `None` for one that does not pass.
+fn streamed(
+    input: &Input,
+    key: &PublicKey,
+    evidence: Option<&mut Evidence<'_>>,
+) -> Option<Checked> {
+    let outline = Outline::read(input.file()?, key)?;
+    let Some(evidence) = evidence else {
+        return outline.against_attached();
+    };
+    let (scope, lines) = (outline.scope(), outline.lines());
+    let checked = evidence.verified(scope, lines, input.path(), |bundle| {
+        outline.against_bundle(bundle)
+    });
+    checked.ok().flatten()
 }
 
 /// Reads one byte more than a BOM may have: its size is its own rule, not that
@@ -132,18 +156,23 @@ struct Evidence<'e> {
 }
 
 impl Evidence<'_> {
-    fn against(&mut self, claimed: &Claimed<'_>, bom: &Path) -> Result<Checked, Failure> {
+    /// Verifies what a BOM of this scope rests on, and gives it to `take`.
+    fn verified<T>(
+        &mut self,
+        scope: Scope,
+        lines: &[u64],
+        bom: &Path,
+        take: impl FnOnce(&Bundle<'_>) -> T,
+    ) -> Result<T, Failure> {
         let path = self.input.path().to_owned();
         let key = self.key;
         let refused = |error: &BomError| failure::of(error, &path, bom, key);
-        if claimed.scope() == Scope::Line {
-            let line = claimed.lines().first().copied().unwrap_or_default();
+        if scope == Scope::Line {
+            let line = lines.first().copied().unwrap_or_default();
             let source = self.start()?;
             let bundle = Bundle::verify_line(self.store, source, key, line)
                 .map_err(|error| refused(&error))?;
-            return claimed
-                .against_bundle(&bundle)
-                .map_err(|error| refused(&error));
+            return Ok(take(&bundle));
         }
         if self.whole.is_none() {
             let source = self.start()?;
@@ -154,9 +183,7 @@ impl Evidence<'_> {
             self.whole = Some(verified.map_err(|error| refused(&error)));
         }
         match &self.whole {
-            Some(Ok(bundle)) => claimed
-                .against_bundle(bundle)
-                .map_err(|error| refused(&error)),
+            Some(Ok(bundle)) => Ok(take(bundle)),
             Some(Err(failure)) => Err(failure.clone()),
             None => Err(refused(&BomError::Read(
                 std::io::ErrorKind::NotFound.into(),

@@ -5,6 +5,7 @@ use std::{borrow::Cow, collections::HashMap, io};
 use plimsoll_attestation::{PublicKey, base64};
 use plimsoll_record::Digest;
 
+use super::rebuilt::Evidence;
 use crate::{
     fault::{BomError, Code, Refusal},
     lines::{LineRef, Store},
@@ -127,25 +128,9 @@ impl Attachments {
             .copied()
             .ok_or_else(|| missing(reference).into())
     }
-
-    /// Where a statement's envelope stands.
-    pub(super) fn pointer_of(&self, role: &str) -> Option<String> {
-        let attached = self.found.get(&format!("statement:{role}"))?;
-        Some(attached.pointer())
-    }
-
-    /// The bytes of a statement's envelope.
-    pub(super) fn statement(&self, root: &Node<'_>, role: &str) -> Result<Vec<u8>, BomError> {
-        let reference = format!("statement:{role}");
-        let attached = self.found.get(&reference);
-        match attached.and_then(|attached| decoded(root, attached)) {
-            Some(bytes) => Ok(bytes),
-            None => Err(missing(reference).into()),
-        }
-    }
 }
 
-fn missing(reference: String) -> Refusal {
+pub(super) fn missing(reference: String) -> Refusal {
     Refusal::new(Code::AttachmentMissing, "the evidence is not attached")
         .at("/components")
         .expected(reference)
@@ -205,18 +190,39 @@ fn checked(
     })
 }
 
-/// The attached lines as a store.
-pub(super) struct AttachedLines<'c> {
+/// What is attached to a BOM that is held as a tree.
+pub(super) struct InTree<'c> {
     pub(super) root: &'c Node<'c>,
     pub(super) attachments: &'c Attachments,
 }
 
-impl Store for AttachedLines<'_> {
+impl Store for InTree<'_> {
     fn read(&self, line: &LineRef) -> io::Result<Cow<'_, [u8]>> {
         let attached = self.attachments.of_line(line.number).ok();
         attached
             .and_then(|attached| decoded(self.root, &attached))
             .map(Cow::Owned)
             .ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+}
+
+impl Evidence for InTree<'_> {
+    fn of_line(&self, line: u64) -> Result<(Digest, u64), BomError> {
+        let attached = self.attachments.of_line(line)?;
+        Ok((attached.sha256, attached.length))
+    }
+
+    fn pointer_of(&self, role: &str) -> Option<String> {
+        let attached = self.attachments.found.get(&format!("statement:{role}"))?;
+        Some(attached.pointer())
+    }
+
+    fn statement(&self, role: &str) -> Result<Vec<u8>, BomError> {
+        let reference = format!("statement:{role}");
+        let attached = self.attachments.found.get(&reference);
+        match attached.and_then(|attached| decoded(self.root, attached)) {
+            Some(bytes) => Ok(bytes),
+            None => Err(missing(reference).into()),
+        }
     }
 }

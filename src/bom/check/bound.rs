@@ -9,7 +9,7 @@
 use std::collections::HashSet;
 
 use plimsoll_attestation::{
-    Line,
+    Line, PublicKey,
     own::{self, Wanted},
 };
 use plimsoll_record::{Digest, encoding::Sink};
@@ -20,7 +20,6 @@ use plimsoll_wire::proto::{
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::Claimed;
 use crate::{
     bundle::Bundle,
     facts::git_blob,
@@ -49,21 +48,23 @@ pub(super) const NEEDS_THE_REPOSITORY: [&str; 8] = [
 ];
 
 /// Compares what the statements state with the call's line, with each other
-/// and, where there is one, with the bundle.
+/// and, where there is one, with the bundle. `place` says where a statement
+/// stands that is attached to a BOM.
 ///
 /// # Errors
 /// `binding_mismatch` for the first value that names something else.
-pub(super) fn statements(
-    claimed: &Claimed<'_>,
+pub(crate) fn statements(
+    key: &PublicKey,
     tested: &Tested,
     store: &dyn Store,
     bundle: Option<&Bundle<'_>>,
+    place: &dyn Fn(&str) -> Option<String>,
 ) -> Result<(), BomError> {
     let refuse = |role: &str, fact: &str, stated: &str, found: &str| -> BomError {
         let refusal = Refusal::new(Code::BindingMismatch, fact)
             .expected(stated)
             .found(found);
-        match claimed.attachments.pointer_of(role) {
+        match place(role) {
             Some(pointer) => refusal.at(pointer).into(),
             None => refusal.into(),
         }
@@ -94,17 +95,13 @@ pub(super) fn statements(
         }
     }
     let [test_result, envelope] = &tested.statements;
-    let opened = own::open(
-        &test_result.envelope,
-        claimed.key,
-        Wanted::Type(TEST_RESULT_TYPE),
-    )?;
+    let opened = own::open(&test_result.envelope, key, Wanted::Type(TEST_RESULT_TYPE))?;
     for (fact, stated, found) in of_test_result(receipt, &opened.payload) {
         if stated != found {
             return Err(refuse("test-result", fact, &stated, &found));
         }
     }
-    let opened = own::open_receipt(&envelope.envelope, claimed.key, RECEIPT_TYPE)?;
+    let opened = own::open_receipt(&envelope.envelope, key, RECEIPT_TYPE)?;
     let mut expected = subjects(receipt);
     expected.push(json!({"name": "bundle.jsonl", "digest": {"sha256": receipt.bundle_sha256}}));
     let (stated, expected) = (subjects_of(&opened.payload), Value::Array(expected));

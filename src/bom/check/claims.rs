@@ -2,21 +2,23 @@
 
 use std::io;
 
-use plimsoll_attestation::PublicKey;
+use plimsoll_attestation::{Line, PublicKey};
 use plimsoll_record::Digest;
 
 use super::{
     Checked,
-    attached::{self, Attachments},
-    rebuilt, stated,
+    attached::{self, Attachments, InTree},
+    rebuilt::{self, Claim},
+    stated,
 };
 use crate::{
     bom::digest,
     bundle::Bundle,
     document::Place,
     fault::{BomError, Code, Refusal},
+    lines::verified,
     print::{Compare, Form, Hashing, Printer},
-    profile::{Kind, MAX_BOM_BYTES, Options, Scope, SpecVersion},
+    profile::{Attach, Kind, MAX_BOM_BYTES, Options, Scope, SpecVersion},
     schema::{Broken, Parts},
     serial,
     tree::Node,
@@ -97,7 +99,7 @@ impl<'a> Claimed<'a> {
     /// `attachment_evidence_mismatch`, `bom_mismatch`, or a code of the
     /// selection.
     pub fn against_bundle(&self, bundle: &Bundle<'_>) -> Result<Checked, BomError> {
-        rebuilt::from_bundle(self, bundle, true)
+        self.given(bundle, true)
     }
 
     /// [`Claimed::against_bundle`] for a caller that compares a receipt's
@@ -107,7 +109,7 @@ impl<'a> Claimed<'a> {
     /// # Errors
     /// As [`Claimed::against_bundle`].
     pub fn rebuilt_from(&self, bundle: &Bundle<'_>) -> Result<Checked, BomError> {
-        rebuilt::from_bundle(self, bundle, false)
+        self.given(bundle, false)
     }
 
     /// Steps 8 and 9 with the attached lines as the only evidence.
@@ -116,11 +118,64 @@ impl<'a> Claimed<'a> {
     /// `attachment_missing` when envelopes alone are attached, the evidence's
     /// class, or `bom_mismatch`.
     pub fn against_attached(&self) -> Result<Checked, BomError> {
-        rebuilt::from_attached(self)
+        self.with_claim(|claim| {
+            let subject = rebuilt::of_attached(claim)?;
+            rebuilt::compared(self, claim, &subject, claim.attached, true)
+        })
     }
 
-    pub(super) fn sha256(&self) -> Digest {
-        Digest::of(self.text)
+    fn given(&self, bundle: &Bundle<'_>, compare: bool) -> Result<Checked, BomError> {
+        for &number in &self.lines {
+            self.is_of_bundle(number, bundle)?;
+        }
+        self.with_claim(|claim| {
+            let subject = rebuilt::of_bundle(claim, bundle, compare)?;
+            rebuilt::compared(self, claim, &subject, bundle.store, false)
+        })
+    }
+
+    /// That an attachment is the bundle's line.
+    fn is_of_bundle(&self, number: u64, bundle: &Bundle<'_>) -> Result<(), BomError> {
+        let attached = self.attachments.of_line(number)?;
+        let refuse = |fact: &str| {
+            Refusal::new(Code::AttachmentEvidenceMismatch, fact)
+                .at(attached.pointer())
+                .line(number)
+        };
+        let Some(line) = bundle.line(number) else {
+            return Err(refuse("the bundle has no line of this number").into());
+        };
+        let expected = match self.options.attach {
+            Attach::Line => line.digest,
+            Attach::Envelope => {
+                let bytes = verified(bundle.store, &line)?;
+                let line = Line::decode(&bytes)?;
+                let envelope = line.envelope.map(|envelope| envelope.to_json());
+                Digest::of(envelope.unwrap_or_default().as_bytes())
+            }
+        };
+        if attached.sha256 == expected {
+            return Ok(());
+        }
+        Err(refuse("the attachment is not the bundle's line")
+            .expected(expected)
+            .found(attached.sha256)
+            .into())
+    }
+
+    fn with_claim<T>(&self, with: impl FnOnce(&Claim<'_>) -> T) -> T {
+        let attached = InTree {
+            root: &self.root,
+            attachments: &self.attachments,
+        };
+        with(&Claim {
+            key: self.key,
+            kind: self.kind,
+            scope: self.scope,
+            lines: &self.lines,
+            options: &self.options,
+            attached: &attached,
+        })
     }
 }
 

@@ -5,8 +5,9 @@
 //! names, and must be the same bytes.
 
 mod attached;
-mod bound;
+pub(crate) mod bound;
 mod claims;
+mod outline;
 mod rebuilt;
 mod stated;
 
@@ -14,6 +15,7 @@ use plimsoll_attestation::PublicKey;
 use plimsoll_record::Digest;
 
 pub use claims::Claimed;
+pub use outline::Outline;
 
 use crate::{
     bundle::Bundle,

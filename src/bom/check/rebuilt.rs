@@ -1,13 +1,13 @@
 //! Steps 8 and 9: the evidence, and the BOM built from it once more.
 
 use plimsoll_attestation::{
-    Fault, Line,
+    Fault, PublicKey,
     bundle::{Lone, verify_lone},
     fault::{ChainReason, NotACallReason},
 };
 use plimsoll_record::{Chain, Digest, check::RecordError};
 
-use super::{Checked, Claimed, attached::AttachedLines, bound};
+use super::{Checked, Claimed, bound};
 use crate::{
     bom::Bom,
     bundle::{Bundle, Selection, reread},
@@ -15,7 +15,7 @@ use crate::{
     fault::{BomError, Code, Refusal},
     lines::{LineRef, Store, verified},
     print::Compare,
-    profile::{Attach, Kind},
+    profile::{Attach, Kind, Options, Scope},
     receipt,
     subject::{Session, Subject, Tested},
     tree::{Node, first_difference},
@@ -25,61 +25,61 @@ use crate::{
 /// characters.
 const SHOWN_BYTES: usize = 1024;
 
-pub(super) fn from_bundle(
-    claimed: &Claimed<'_>,
+/// What a BOM says of itself and what is attached to it, whichever way it was
+/// read.
+pub(super) struct Claim<'c> {
+    pub(super) key: &'c PublicKey,
+    pub(super) kind: Kind,
+    pub(super) scope: Scope,
+    pub(super) lines: &'c [u64],
+    pub(super) options: &'c Options,
+    pub(super) attached: &'c dyn Evidence,
+}
+
+/// What is attached to a BOM.
+pub(super) trait Evidence: Store {
+    /// Digest and length of an attached line.
+    fn of_line(&self, line: u64) -> Result<(Digest, u64), BomError>;
+
+    /// Where a statement's envelope stands.
+    fn pointer_of(&self, role: &str) -> Option<String>;
+
+    /// The bytes of a statement's envelope.
+    fn statement(&self, role: &str) -> Result<Vec<u8>, BomError>;
+}
+
+/// What the BOM must describe, taken from a verified bundle. With `compare` a
+/// receipt's statements are held against the evidence.
+pub(super) fn of_bundle(
+    claim: &Claim<'_>,
     bundle: &Bundle<'_>,
     compare: bool,
-) -> Result<Checked, BomError> {
-    for &number in &claimed.lines {
-        let attached = claimed.attachments.of_line(number)?;
-        let refuse = |fact: &str| {
-            Refusal::new(Code::AttachmentEvidenceMismatch, fact)
-                .at(attached.pointer())
-                .line(number)
-        };
-        let Some(line) = bundle.line(number) else {
-            return Err(refuse("the bundle has no line of this number").into());
-        };
-        let expected = match claimed.options.attach {
-            Attach::Line => line.digest,
-            Attach::Envelope => {
-                let bytes = verified(bundle.store, &line)?;
-                let line = Line::decode(&bytes)?;
-                let envelope = line.envelope.map(|envelope| envelope.to_json());
-                Digest::of(envelope.unwrap_or_default().as_bytes())
-            }
-        };
-        if attached.sha256 != expected {
-            return Err(refuse("the attachment is not the bundle's line")
-                .expected(expected)
-                .found(attached.sha256)
-                .into());
-        }
-    }
-    let first = claimed.lines.first().copied().unwrap_or_default();
-    let subject = match claimed.kind {
-        Kind::Run => bundle.select(&Selection::Line(first))?,
+) -> Result<Subject, BomError> {
+    let first = claim.lines.first().copied().unwrap_or_default();
+    match claim.kind {
+        Kind::Run => bundle.select(&Selection::Line(first)),
         Kind::Session => match bundle.session_of(first) {
-            Some(fingerprint) => bundle.select(&Selection::Session(fingerprint.to_owned()))?,
+            Some(fingerprint) => bundle.select(&Selection::Session(fingerprint.to_owned())),
             None => {
                 let fact = "the first line is no call of a session";
-                return Err(Refusal::new(Code::NoRuns, fact).line(first).into());
+                Err(Refusal::new(Code::NoRuns, fact).line(first).into())
             }
         },
         Kind::Receipt => {
             let call = bundle.call(first, true)?;
-            let tested = with_statements(claimed, call)?;
+            let tested = with_statements(claim, call)?;
             if compare {
-                bound::statements(claimed, &tested, bundle.store, Some(bundle))?;
+                let place = |role: &str| claim.attached.pointer_of(role);
+                bound::statements(claim.key, &tested, bundle.store, Some(bundle), &place)?;
             }
-            Subject::Receipt(Box::new(tested))
+            Ok(Subject::Receipt(Box::new(tested)))
         }
-    };
-    compared(claimed, &subject, bundle.store, false)
+    }
 }
 
-pub(super) fn from_attached(claimed: &Claimed<'_>) -> Result<Checked, BomError> {
-    if claimed.options.attach == Attach::Envelope {
+/// What the BOM must describe, taken from the lines attached to it.
+pub(super) fn of_attached(claim: &Claim<'_>) -> Result<Subject, BomError> {
+    if claim.options.attach == Attach::Envelope {
         return Err(Refusal::new(
             Code::AttachmentMissing,
             "the BOM has record envelopes attached and no whole lines",
@@ -87,28 +87,25 @@ pub(super) fn from_attached(claimed: &Claimed<'_>) -> Result<Checked, BomError> 
         .at("/components")
         .into());
     }
-    let store = AttachedLines {
-        root: &claimed.root,
-        attachments: &claimed.attachments,
-    };
+    let store: &dyn Store = claim.attached;
     let mut calls = Vec::new();
     let mut chain: Option<Chain> = None;
     let mut close = None;
-    for &number in &claimed.lines {
-        let attached = claimed.attachments.of_line(number)?;
+    for &number in claim.lines {
+        let (digest, length) = claim.attached.of_line(number)?;
         let at = LineRef {
             number,
             offset: 0,
-            length: attached.length,
-            digest: attached.sha256,
+            length,
+            digest,
         };
-        let bytes = verified(&store, &at)?;
-        let alone = verify_lone(&bytes, std::slice::from_ref(claimed.key), number)?;
+        let bytes = verified(store, &at)?;
+        let alone = verify_lone(&bytes, std::slice::from_ref(claim.key), number)?;
         let wrong = |fault: Fault| BomError::Evidence(fault.at_line(number));
         match alone {
             Lone::Call(entry) => {
                 let record = &entry.call().record;
-                if claimed.kind == Kind::Session {
+                if claim.kind == Kind::Session {
                     if close.is_some() {
                         return Err(wrong(Fault::new(ChainReason::Closed)));
                     }
@@ -117,7 +114,7 @@ pub(super) fn from_attached(claimed: &Claimed<'_>) -> Result<Checked, BomError> 
                         .advance(record)
                         .map_err(|error| wrong(broken(&error)))?;
                 }
-                calls.push(reread(&bytes, &at, claimed.kind == Kind::Receipt)?);
+                calls.push(reread(&bytes, &at, claim.kind == Kind::Receipt)?);
             }
             Lone::Close(stated) => {
                 let Some(chain) = chain.as_ref().filter(|_| close.is_none()) else {
@@ -131,7 +128,7 @@ pub(super) fn from_attached(claimed: &Claimed<'_>) -> Result<Checked, BomError> 
         }
     }
     let lost = || Refusal::new(Code::NoRuns, "no call is attached");
-    let subject = match claimed.kind {
+    match claim.kind {
         Kind::Session => {
             let fingerprint = chain.map(|chain| chain.fingerprint().to_owned());
             let close = close.ok_or_else(|| {
@@ -140,23 +137,23 @@ pub(super) fn from_attached(claimed: &Claimed<'_>) -> Result<Checked, BomError> 
             fingerprint
                 .and_then(|fingerprint| Session::new(&fingerprint, calls, close))
                 .map(Subject::Session)
-                .ok_or_else(lost)?
+                .ok_or_else(|| lost().into())
         }
-        Kind::Run => Subject::Run(Box::new(calls.pop().ok_or_else(lost)?)),
+        Kind::Run => Ok(Subject::Run(Box::new(calls.pop().ok_or_else(lost)?))),
         Kind::Receipt => {
             let call = calls.pop().ok_or_else(lost)?;
-            let tested = with_statements(claimed, call)?;
-            bound::statements(claimed, &tested, &store, None)?;
-            Subject::Receipt(Box::new(tested))
+            let tested = with_statements(claim, call)?;
+            let place = |role: &str| claim.attached.pointer_of(role);
+            bound::statements(claim.key, &tested, store, None, &place)?;
+            Ok(Subject::Receipt(Box::new(tested)))
         }
-    };
-    compared(claimed, &subject, &store, true)
+    }
 }
 
-fn with_statements(claimed: &Claimed<'_>, call: CallFacts) -> Result<Tested, BomError> {
-    let statement = |role| claimed.attachments.statement(&claimed.root, role);
+fn with_statements(claim: &Claim<'_>, call: CallFacts) -> Result<Tested, BomError> {
+    let statement = |role| claim.attached.statement(role);
     let (test_result, receipt) = (statement("test-result")?, statement("pr-receipt")?);
-    receipt::tested(call, claimed.key, &test_result, &receipt)
+    receipt::tested(call, claim.key, &test_result, &receipt)
 }
 
 /// A break of a session's chain as the evidence's own refusal.
@@ -182,25 +179,20 @@ fn broken(error: &RecordError) -> Fault {
         .found(found)
 }
 
-/// Step 9.
-fn compared(
-    claimed: &Claimed<'_>,
+/// What is told of a BOM with these bytes, rebuilt from `subject`.
+pub(super) fn told(
+    claim: &Claim<'_>,
     subject: &Subject,
-    store: &dyn Store,
+    bom: &Bom<'_>,
+    sha256: Digest,
     attached: bool,
-) -> Result<Checked, BomError> {
-    let bom = Bom::unvalidated(subject, claimed.key, store, claimed.scope, &claimed.options)?;
-    let mut compare = Compare::with(claimed.text);
-    let written = bom.write(&mut compare);
-    if compare.differs || (written.is_ok() && !compare.is_equal()) {
-        return Err(mismatch(claimed, &bom, compare.at)?.into());
-    }
-    written?;
-    Ok(Checked {
+) -> Checked {
+    let image_name = claim.options.image_name.as_ref();
+    Checked {
         serial_number: bom.serial_number().to_owned(),
-        sha256: claimed.sha256(),
+        sha256,
         kind: subject.kind(),
-        scope: claimed.scope,
+        scope: claim.scope,
         attached,
         lines: subject.lines().map(|line| line.number).collect(),
         records: subject
@@ -209,17 +201,31 @@ fn compared(
             .map(|call| call.record.record_sha256.clone())
             .collect(),
         isolation: subject.isolation().to_owned(),
-        image_name: claimed
-            .options
-            .image_name
-            .as_ref()
-            .map(|name| name.as_str().to_owned()),
-    })
+        image_name: image_name.map(|name| name.as_str().to_owned()),
+    }
+}
+
+/// Step 9.
+pub(super) fn compared(
+    claimed: &Claimed<'_>,
+    claim: &Claim<'_>,
+    subject: &Subject,
+    store: &dyn Store,
+    attached: bool,
+) -> Result<Checked, BomError> {
+    let bom = Bom::unvalidated(subject, claim.key, store, claim.scope, claim.options)?;
+    let mut compare = Compare::with(claimed.text);
+    let written = bom.write(&mut compare);
+    if compare.differs || (written.is_ok() && !compare.is_equal()) {
+        return Err(mismatch(claimed, &bom, compare.at)?.into());
+    }
+    let written = written?;
+    Ok(told(claim, subject, &bom, written.sha256, attached))
 }
 
 /// The first member that differs. The serial number is of the content, so it is
 /// named only when it alone differs.
-fn mismatch(claimed: &Claimed<'_>, bom: &Bom<'_>, at: usize) -> Result<Refusal, BomError> {
+fn mismatch(claimed: &Claimed<'_>, bom: &Bom<'_>, at: u64) -> Result<Refusal, BomError> {
     let bytes = bom.to_vec()?;
     let rebuilt = Node::parse(&bytes)?;
     let refusal = Refusal::new(

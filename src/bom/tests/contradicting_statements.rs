@@ -5,11 +5,12 @@
 mod common;
 
 use common::{
+    both::{check, check_attached},
     example, key, signing,
     tamper::{RECEIPT, attach, attached, bom, codes, file_form, resealed},
 };
 use plimsoll_attestation::{base64, own};
-use plimsoll_bom::{Bundle, Memory, check, check_attached};
+use plimsoll_bom::{Bundle, Memory};
 use plimsoll_record::Digest;
 use serde_json::Value;
 
@@ -23,16 +24,33 @@ fn payload(reference: &str) -> String {
     String::from_utf8(payload).unwrap()
 }
 
-/// The example with other statements, signed by its own key.
-fn signed(test_result: &str, receipt: &str) -> Vec<u8> {
-    let mut changed = bom(RECEIPT);
+/// Both statements' envelopes, signed by the example's own key.
+fn envelopes(test_result: &str, receipt: &str) -> [String; 2] {
     let test_result = own::OwnStatement::from_payload(test_result.into()).unwrap();
     let receipt = own::receipt_statement(receipt.into()).unwrap();
-    for (reference, statement) in [(TEST_RESULT, test_result), (STATEMENT, receipt)] {
-        let envelope = statement.sign(&signing()).to_json();
+    [test_result, receipt].map(|statement| statement.sign(&signing()).to_json())
+}
+
+/// The example with other statements.
+fn signed(test_result: &str, receipt: &str) -> Vec<u8> {
+    let mut changed = bom(RECEIPT);
+    let envelopes = envelopes(test_result, receipt);
+    for (reference, envelope) in [TEST_RESULT, STATEMENT].into_iter().zip(envelopes) {
         attach(&mut changed, reference, envelope.as_bytes());
     }
     file_form(&resealed(changed))
+}
+
+/// The code that building a BOM of these statements ends with.
+fn built(test_result: &str, receipt: &str) -> &'static str {
+    let bundle = example("3-pr-receipt.bundle.jsonl");
+    let (store, key) = (Memory(&bundle), key());
+    let verified = Bundle::verify(&store, bundle.as_slice(), &key, &mut |_| {}).unwrap();
+    let [test_result, receipt] = envelopes(test_result, receipt);
+    match verified.receipt(&key, test_result.as_bytes(), receipt.as_bytes()) {
+        Ok(_) => "built",
+        Err(error) => error.code(),
+    }
 }
 
 fn edited(text: &str, from: &str, to: &str) -> String {
@@ -42,8 +60,10 @@ fn edited(text: &str, from: &str, to: &str) -> String {
 
 #[test]
 fn the_statements_signed_again_are_accepted() {
-    let text = signed(&payload(TEST_RESULT), &payload(STATEMENT));
+    let (test_result, receipt) = (payload(TEST_RESULT), payload(STATEMENT));
+    let text = signed(&test_result, &receipt);
     assert_eq!(codes(RECEIPT, &text), ("accepted", "accepted"));
+    assert_eq!(built(&test_result, &receipt), "built");
 }
 
 #[test]
@@ -82,8 +102,14 @@ fn a_receipt_that_the_evidence_contradicts() {
     ];
     let (test_result, receipt) = (payload(TEST_RESULT), payload(STATEMENT));
     for (from, to) in cases {
-        let text = signed(&test_result, &edited(&receipt, from, to));
+        let receipt = edited(&receipt, from, to);
+        let text = signed(&test_result, &receipt);
         let (with_bundle, alone) = codes(RECEIPT, &text);
+        assert_eq!(
+            built(&test_result, &receipt),
+            "binding_mismatch",
+            "{to} built"
+        );
         assert_eq!(with_bundle, "binding_mismatch", "{to} with the bundle");
         assert_eq!(alone, "binding_mismatch", "{to} alone");
     }
@@ -103,7 +129,9 @@ fn a_test_result_that_is_not_the_receipts() {
     ] {
         let other = edited(&test_result, from, to);
         let [old, new] = [&test_result, &other].map(|text| Digest::of(text.as_bytes()).to_hex());
-        let text = signed(&other, &edited(&receipt, &old, &new));
+        let receipt = edited(&receipt, &old, &new);
+        let text = signed(&other, &receipt);
+        assert_eq!(built(&other, &receipt), "binding_mismatch", "{to} built");
         assert_eq!(
             codes(RECEIPT, &text),
             ("binding_mismatch", "binding_mismatch"),

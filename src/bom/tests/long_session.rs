@@ -4,12 +4,13 @@
 mod common;
 
 use common::{
+    both::{check, check_attached},
     build,
     make::{Shape, session},
     signing,
     tamper::{file_form, parsed, resealed},
 };
-use plimsoll_bom::{BomError, Bundle, Memory, Options, Refusal, Selection, check, check_attached};
+use plimsoll_bom::{BomError, Bundle, Memory, Options, Refusal, Selection};
 use serde_json::{Value, json};
 
 const CALLS: usize = 150;

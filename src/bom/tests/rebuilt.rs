@@ -4,6 +4,7 @@
 mod common;
 
 use common::{
+    both::{check, check_attached},
     build,
     make::{Shape, runs, session},
     signing, stranger,
@@ -11,7 +12,6 @@ use common::{
 };
 use plimsoll_bom::{
     Attach, Bom, BomError, Bundle, Code, ImageName, Memory, Options, Scope, Selection, SpecVersion,
-    check, check_attached,
 };
 use proptest::prelude::*;
 

@@ -9,6 +9,7 @@
 mod common;
 
 use common::{
+    both::check_attached,
     example, key,
     tamper::{
         RECEIPT, SESSION, SINGLE, attach, attached, bom, both_ways, code, codes, component,
@@ -16,7 +17,6 @@ use common::{
     },
 };
 use plimsoll_attestation::PublicKey;
-use plimsoll_bom::check_attached;
 use serde_json::{Value, json};
 
 #[test]

@@ -1,9 +1,10 @@
 //! Receipts signed again with another key, consistent but for what is wrong.
 
 use plimsoll_attestation::{
-    SigningKey,
+    PublicKey, SigningKey,
     bundle::{BundleWriter, Entry},
 };
+use plimsoll_bom::{Bom, BomError, Bundle, Memory, Options};
 use plimsoll_record::{Digest, record_digest, request_digest, result_digest};
 use plimsoll_wire::proto::{
     ProjectResult, ProjectRun, RunRecord, RunRequest, RunResponse, run_request::Payload,
@@ -12,7 +13,6 @@ use plimsoll_wire::proto::{
 
 use super::Original;
 use crate::{
-    assemble,
     collect::manifest,
     folder::Folder,
     git::{Oid, blob},
@@ -158,10 +158,23 @@ fn signed(original: &Original, forge: Forge, bundle: Vec<u8>) -> Option<Folder> 
     let test_result = line(test_result::sign(&test_result, key).ok()?.to_json());
     let receipt = line(receipt::sign(&receipt, key).ok()?.to_json());
     Some(Folder {
-        bom: assemble::bom(&bundle, key.public(), &test_result, &receipt).ok()?,
+        bom: bom(&bundle, key.public(), &test_result, &receipt).ok()?,
         bundle,
         test_result,
         receipt,
         public_key: key.public().to_pem().into_bytes(),
     })
+}
+
+/// The BOM of a receipt that may be wrong.
+fn bom(
+    bundle: &[u8],
+    key: &PublicKey,
+    test_result: &[u8],
+    receipt: &[u8],
+) -> Result<Vec<u8>, BomError> {
+    let store = Memory(bundle);
+    let verified = Bundle::verify(&store, bundle, key, &mut |_| {})?;
+    let subject = verified.receipt_as_signed(key, test_result, receipt)?;
+    Bom::new(&verified, &subject, key, &Options::default())?.to_vec()
 }

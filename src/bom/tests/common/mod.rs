@@ -1,6 +1,7 @@
 //! The worked examples and how they are built.
 #![allow(dead_code, clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
+pub mod both;
 pub mod make;
 pub mod tamper;
 

@@ -2,11 +2,14 @@
 #![allow(dead_code, clippy::expect_used, clippy::panic, clippy::unwrap_used)]
 
 use plimsoll_attestation::{PublicKey, base64};
-use plimsoll_bom::{BomError, Bundle, Memory, check, check_attached};
+use plimsoll_bom::{BomError, Bundle, Memory};
 use plimsoll_record::Digest;
 use serde_json::{Value, json};
 
-use super::{example, key};
+use super::{
+    both::{check, check_attached},
+    example, key,
+};
 
 /// A BOM as values that can be changed.
 pub fn parsed(bom: &[u8]) -> Value {
