@@ -138,6 +138,37 @@ def test_hostile_names_reach_no_log_and_no_markup(cli, fake, repo):
     assert not list(cli.folder.rglob("pwned"))
 
 
+def test_a_directory_exchanged_during_the_run_is_not_followed(cli, fake, repo):
+    """Everything is in the directory that was made, and nothing where its path leads by then."""
+    head = repo.change()
+    out, trap, moved = (cli.cwd / name for name in ("plimsoll-receipt", "trap", "moved"))
+    trap.mkdir()
+    reply = answering()
+
+    def answer(call) -> None:
+        out.rename(moved)
+        out.symlink_to(trap)
+        reply(call)
+
+    done = run(cli, repo, fake(answer), head)
+    assert (done.code, done.cls, done.error["ran"]) == (3, "not_kept", "yes"), done.text
+    assert "exchanged" in done.text
+    assert list(trap.iterdir()) == []
+    assert sorted(file.name for file in moved.iterdir()) == FILES
+    checked = verify(cli, repo, head, "moved")
+    assert checked.code == 0, checked.text
+
+
+def test_a_link_is_no_directory_for_a_receipt(cli, fake, repo):
+    (cli.cwd / "elsewhere").mkdir()
+    (cli.cwd / "link").symlink_to("elsewhere")
+    daemon = fake(answering())
+    for out in ("link", "link/"):
+        done = run(cli, repo, daemon, repo.change(), "--out", out)
+        assert (done.code, done.cls) == (2, "exists"), done.text
+    assert daemon.calls == [] and list((cli.cwd / "elsewhere").iterdir()) == []
+
+
 def test_the_private_key_is_nowhere(cli, fake, repo):
     """Only its public half is written: nothing in the directory is a private key or names a seed."""
     assert run(cli, repo, fake(answering()), repo.change()).code == 0

@@ -242,9 +242,34 @@ def test_init_writes_a_workflow_that_passes_its_own_rules(cli):
         assert word not in code, word
     uses = re.findall(r"uses:\s*(\S+)", code)
     assert uses and all(re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", use) for use in uses), uses
-    for again in (cli("pr-receipt", "init"), cli("pr-receipt", "init", "--path", "other.yml")):
+    for again in (cli("pr-receipt", "init"), cli("pr-receipt", "init", "--path", ".github/workflows/other.yaml")):
         assert (again.code, again.cls) == (2, "exists")
-    assert not (cli.cwd / "other.yml").exists()
+    assert os.listdir(cli.cwd / ".github/workflows") == ["plimsoll-receipt.yml"]
+
+
+def test_init_writes_to_a_place_of_workflows_in_the_repository_only(cli):
+    outside = cli.folder / "outside"
+    outside.mkdir()
+    inside = cli.cwd
+    bad = ["other.yml", ".github/other.yml", ".github/workflows/a.txt", ".github/workflows/.yml", ".github/workflows/yml", ".github/workflows/a/b.yml", ".GitHub/workflows/a.yml"]
+    bad += [".github/workflows/../workflows/a.yml", f"../{inside.name}/.github/workflows/a.yml", outside / ".github/workflows/a.yml", inside / "a.yml", inside / "../.github/workflows/a.yml", "/"]
+    for place in bad:
+        refused = cli("pr-receipt", "init", "--json", "--path", place)
+        assert (refused.code, refused.cls) == (2, "usage"), (place, refused.text)
+        assert ".github/workflows/NAME.yml" in refused.text
+    assert not list(inside.iterdir()) and not list(outside.iterdir())
+    # A link below the repository may lead out of it, however the path is written.
+    (inside / ".github").symlink_to(outside)
+    for place in (".github/workflows/a.yml", inside / ".github/workflows/a.yml"):
+        refused = cli("pr-receipt", "init", "--path", place)
+        assert (refused.code, refused.cls) == (2, "io") and "is a link" in refused.text, place
+    assert not list(outside.iterdir())
+    (inside / ".github").unlink()
+    # One above it is where the repository lies.
+    (cli.folder / "way").symlink_to(inside)
+    done = cli("pr-receipt", "init", "--json", "--path", cli.folder / "way/.github/workflows/a.yaml")
+    assert (done.code, done.json["workflow"]) == (0, ".github/workflows/a.yaml"), done.text
+    assert os.listdir(inside / ".github/workflows") == ["a.yaml"]
 
 
 def test_the_schemas_are_of_this_program():

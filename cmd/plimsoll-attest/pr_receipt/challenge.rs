@@ -236,7 +236,7 @@ fn write(out: &Path, challenge: &mut Challenge) -> Result<Listed, Failure> {
         .file(&directory)
         .exit(ExitCode::Refused)
     })?;
-    folder::write(&directory, &mut challenge.folder, false)?;
+    folder::write(&directory, &mut challenge.folder)?;
     Ok(Listed {
         directory: name,
         mutation: challenge.mutation.sentence,

@@ -16,6 +16,15 @@ use plimsoll_receipt::{
 /// # Errors
 /// Class `io`.
 pub fn read(console: &Console, path: &Path) -> Result<Folder, Failure> {
+    if !path.is_dir() {
+        return Err(Failure::new(
+            Class::Io,
+            "is no directory",
+            "Name the directory that pr-receipt run wrote; in CI it is the artifact \
+             plimsoll-receipt of the job, downloaded and unpacked.",
+        )
+        .file(path));
+    }
     let mut folder = Folder::default();
     let inputs = Inputs::new(console);
     for (name, limit, bytes) in folder.parts() {
@@ -24,17 +33,19 @@ pub fn read(console: &Console, path: &Path) -> Result<Folder, Failure> {
     Ok(folder)
 }
 
-/// Writes the evidence into a directory that holds none of it, but for the
-/// bundle when it is there already.
+/// Whether everyone may read a file of a receipt: it holds neither code nor
+/// output.
+pub fn is_public(name: &str) -> bool {
+    name.ends_with(".pub") || name.ends_with(".dsse.json")
+}
+
+/// Writes the evidence into a directory that holds none of it.
 ///
 /// # Errors
 /// Class `io` or `exists`.
-pub fn write(path: &Path, folder: &mut Folder, bundle_is_there: bool) -> Result<(), Failure> {
+pub fn write(path: &Path, folder: &mut Folder) -> Result<(), Failure> {
     for (name, _, bytes) in folder.parts() {
-        if name == plimsoll_receipt::folder::BUNDLE && bundle_is_there {
-            continue;
-        }
-        let mode = if name.ends_with(".pub") || name.ends_with(".dsse.json") {
+        let mode = if is_public(name) {
             Mode::Public
         } else {
             Mode::Private

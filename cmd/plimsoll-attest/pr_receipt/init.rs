@@ -1,6 +1,9 @@
 //! `pr-receipt init`: the workflow and a starter configuration.
 
-use std::path::{Path, PathBuf};
+use std::{
+    ffi::OsStr,
+    path::{Component, Path, PathBuf},
+};
 
 use clap::{Arg, ArgMatches, Command, value_parser};
 use plimsoll_console::{
@@ -26,7 +29,8 @@ pub const SUB: Sub = Sub {
         (ExitCode::Ok, "both files were written"),
         (
             ExitCode::Usage,
-            "a file exists already, or cannot be written; nothing was written",
+            "the path is no workflow's, a file exists already or cannot be written; nothing was \
+             written",
         ),
     ],
     environment: &[],
@@ -52,7 +56,7 @@ fn define(command: Command) -> Command {
                 .value_name("FILE")
                 .value_parser(value_parser!(PathBuf))
                 .default_value(".github/workflows/plimsoll-receipt.yml")
-                .help("Where the workflow goes"),
+                .help("Where the workflow goes: .github/workflows/NAME.yml below the current directory"),
         )
         .arg(
             Arg::new("preset")
@@ -70,10 +74,8 @@ fn run(console: &Console, matches: &ArgMatches) -> ExitCode {
 }
 
 fn written(console: &Console, matches: &ArgMatches) -> Result<JsonObject, Stop> {
-    let workflow = matches
-        .get_one::<PathBuf>("path")
-        .cloned()
-        .unwrap_or_default();
+    let asked = matches.get_one::<PathBuf>("path");
+    let workflow = place(asked.map_or(Path::new(""), PathBuf::as_path))?;
     let preset = matches
         .get_one::<String>("preset")
         .map_or("node", String::as_str);
@@ -105,6 +107,9 @@ fn written(console: &Console, matches: &ArgMatches) -> Result<JsonObject, Stop> 
         console.success(&format!("{}\n", escape::path(path)))?;
     }
     console.note(
+        "set each UNSET pin at the top of the workflow: its job refuses to start without them",
+    );
+    console.note(
         "the configuration is read from the base branch, so it counts once it is merged; until then \
          receipts use the flags of the workflow",
     );
@@ -114,12 +119,55 @@ fn written(console: &Console, matches: &ArgMatches) -> Result<JsonObject, Stop> 
         .with("preset", preset))
 }
 
+/// A workflow's path below the repository, which is the current directory.
+///
+/// # Errors
+/// Class `usage` for a place that is outside of it or where no workflow is read.
+fn place(asked: &Path) -> Result<PathBuf, Failure> {
+    let refused = |fact: &str| {
+        let advice = "Workflows are read from .github/workflows/NAME.yml (or .yaml) of the \
+                      repository: give such a path, in the repository's root.";
+        Err(super::usage(SUB.name, fact, advice))
+    };
+    let Some(below) = below_here(asked) else {
+        return refused("--path is outside of the current directory");
+    };
+    let parts: Vec<_> = below.iter().collect();
+    let [github, workflows, _] = parts.as_slice() else {
+        return refused("--path is no place of a workflow");
+    };
+    let kind = below.extension().and_then(OsStr::to_str);
+    let kept = *github == ".github" && *workflows == "workflows";
+    if !kept || !matches!(kind, Some("yml" | "yaml")) {
+        return refused("--path is no place of a workflow");
+    }
+    Ok(below)
+}
+
+/// A path as one below the current directory, without `.` and `..`.
+fn below_here(asked: &Path) -> Option<PathBuf> {
+    let mut rest = asked;
+    if asked.has_root() {
+        let here = Path::new(".").canonicalize().ok()?;
+        let is_here = |above: &Path| above.canonicalize().is_ok_and(|above| above == here);
+        // The one nearest to the root: what comes after it is looked at for links.
+        let above = asked.ancestors().filter(|above| is_here(above)).last()?;
+        rest = asked.strip_prefix(above).ok()?;
+    }
+    let mut below = PathBuf::new();
+    for part in rest.components() {
+        match part {
+            Component::Normal(name) => below.push(name),
+            Component::CurDir => {}
+            _ => return None,
+        }
+    }
+    Some(below)
+}
+
 /// The first link among the directories of a relative path. One in a repository
 /// may lead anywhere.
 fn link_above(path: &Path) -> Option<&Path> {
-    if path.has_root() {
-        return None;
-    }
     path.ancestors()
         .skip(1)
         .filter(|above| above.symlink_metadata().is_ok_and(|seen| seen.is_symlink()))

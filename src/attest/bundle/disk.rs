@@ -186,7 +186,7 @@ pub struct OsDisk;
 
 /// A file of [`OsDisk`].
 #[derive(Debug)]
-pub struct OsFile(File);
+pub struct OsFile(pub(super) File);
 
 impl Disk for OsDisk {
     type File = OsFile;

@@ -4,6 +4,8 @@ pub mod append;
 pub mod disk;
 pub mod entry;
 pub mod expected;
+#[cfg(unix)]
+pub mod folder;
 pub mod follow;
 pub mod reader;
 pub mod report;

@@ -7,14 +7,14 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use plimsoll_attestation::SigningKey;
-use plimsoll_console::{
-    Class, Console, ExitCode, Failure, Ran,
-    files::{Dash, Inputs, plain_words},
+use plimsoll_attestation::{
+    SigningKey,
+    bundle::{disk::Disk as _, folder::FolderDisk},
 };
+use plimsoll_console::{Class, ExitCode, Failure, Ran, files::plain_words};
 use plimsoll_receipt::{
     assemble::{Rendered, assemble, render},
-    folder::{BUNDLE, MAX_BUNDLE_BYTES},
+    folder::{BUNDLE, MAX_BUNDLE_BYTES, PAGE, SUMMARY},
     make::{self, About},
     outcome::evaluate,
     run::Run,
@@ -23,9 +23,10 @@ use plimsoll_receipt::{
 
 use super::{super::folder, flags::Form, subject::Subject};
 
-/// The directory, made before anything is sent.
+/// The directory, made and opened before anything is sent. Everything is put
+/// into the one that was opened, whatever its path names by then.
 pub struct Out {
-    path: PathBuf,
+    disk: FolderDisk,
     made: bool,
 }
 
@@ -35,22 +36,17 @@ impl Out {
     /// # Errors
     /// Class `exists` or `io`.
     pub fn prepare(path: &Path) -> Result<Out, Failure> {
+        let taken = || {
+            Failure::new(
+                Class::Exists,
+                "is no empty directory; nothing was run",
+                "Name another with --out, or move this one away.",
+            )
+            .file(path)
+        };
         let made = match fs::create_dir(path) {
             Ok(()) => true,
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                let plain = path.symlink_metadata().is_ok_and(|facts| facts.is_dir());
-                let empty =
-                    plain && fs::read_dir(path).is_ok_and(|mut names| names.next().is_none());
-                if !empty {
-                    return Err(Failure::new(
-                        Class::Exists,
-                        "is no empty directory; nothing was run",
-                        "Name another with --out, or move this one away.",
-                    )
-                    .file(path));
-                }
-                false
-            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
             Err(error) => {
                 return Err(Failure::new(
                     Class::Io,
@@ -60,27 +56,46 @@ impl Out {
                 .file(path));
             }
         };
-        Ok(Out {
-            path: path.to_owned(),
-            made,
-        })
+        match FolderDisk::open(path) {
+            Ok(disk) if disk.is_empty().unwrap_or(false) => Ok(Out { disk, made }),
+            _ => Err(taken()),
+        }
     }
 
     /// Where the run is recorded.
     pub fn bundle(&self) -> PathBuf {
-        self.path.join(BUNDLE)
+        self.disk.path().join(BUNDLE)
+    }
+
+    /// The directory's files.
+    pub fn disk(&self) -> FolderDisk {
+        self.disk.clone()
     }
 
     /// Leaves nothing behind: nothing ran.
     pub fn abandon(&self) {
         let bundle = self.bundle();
-        if fs::metadata(&bundle).is_ok_and(|facts| facts.len() == 0) {
-            let _ = fs::remove_file(&bundle);
+        if let Ok(Some(facts)) = self.disk.facts(&bundle)
+            && facts.length == 0
+        {
+            let _ = self.disk.remove(&bundle);
         }
-        if self.made {
+        if self.made && self.disk.stands().unwrap_or(false) {
             // Only when it is empty.
-            let _ = fs::remove_dir(&self.path);
+            let _ = fs::remove_dir(self.disk.path());
         }
+    }
+
+    fn write(&self, name: &str, bytes: &[u8]) -> Result<(), Failure> {
+        let written = self.disk.create(name, bytes, folder::is_public(name));
+        written.map_err(|error| {
+            Failure::new(
+                Class::Io,
+                format!("cannot be written: {}", plain_words(&error)),
+                "Check the directory, its permissions and the space on its disk.",
+            )
+            .file(self.disk.path().join(name))
+        })
     }
 }
 
@@ -89,7 +104,6 @@ impl Out {
 /// # Errors
 /// Class `not_kept`, exit 3: it ran, and the receipt is not whole.
 pub fn keep(
-    console: &Console,
     form: &Form,
     subject: Subject,
     key: &SigningKey,
@@ -110,9 +124,10 @@ pub fn keep(
         )
         .ran(Ran::Yes)
     };
-    let bundle = Inputs::new(console)
-        .read(&out.bundle(), Dash::Refused, MAX_BUNDLE_BYTES)
-        .map_err(not_kept)?;
+    let bundle = out.disk.read(BUNDLE, MAX_BUNDLE_BYTES).map_err(|error| {
+        let why = format!("the bundle cannot be read: {}", plain_words(&error));
+        not_kept(Failure::new(Class::Io, why, ""))
+    })?;
     let of = |error: plimsoll_receipt::assemble::AssembleError| not_kept(folder::failure(&error));
     let run = Run::read(&bundle, key.public()).map_err(|error| of(error.into()))?;
     let Some((asked, result)) = run.project() else {
@@ -134,9 +149,26 @@ pub fn keep(
     };
     let mut made = assemble(&bundle, &run, &outcome, about, key).map_err(of)?;
     let rendered = render(&made).map_err(of)?;
-    folder::write(&out.path, &mut made, true).map_err(not_kept)?;
-    folder::write_rendered(&out.path, &rendered).map_err(not_kept)?;
-    Ok(rendered)
+    for (name, _, bytes) in made.parts() {
+        if name != BUNDLE {
+            out.write(name, bytes).map_err(not_kept)?;
+        }
+    }
+    for (name, text) in [(SUMMARY, &rendered.summary), (PAGE, &rendered.page)] {
+        out.write(name, text.as_bytes()).map_err(not_kept)?;
+    }
+    if out.disk.stands().unwrap_or(false) {
+        return Ok(rendered);
+    }
+    Err(Failure::new(
+        Class::NotKept,
+        "it ran, and its receipt lies in the directory that was made, which was exchanged for \
+         another one meanwhile",
+        "What this path names now is no receipt of this run. Find out what exchanges it, and run \
+         the job again.",
+    )
+    .file(out.disk.path())
+    .ran(Ran::Yes))
 }
 
 /// The clock, read once; never before the record's end, which another clock

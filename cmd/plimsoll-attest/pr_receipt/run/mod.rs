@@ -109,7 +109,7 @@ fn done(console: &Console, matches: &ArgMatches, interrupts: &Interrupts) -> Exi
             }
             console.finish(failed.exit_code(), Errors::One(&failed), JsonObject::new())
         }
-        Ok(()) => match keep::keep(console, &form, subject, &key, kind, &out) {
+        Ok(()) => match keep::keep(&form, subject, &key, kind, &out) {
             Err(failed) => {
                 console.finish(failed.exit_code(), Errors::One(&failed), JsonObject::new())
             }

@@ -40,7 +40,7 @@ pub fn send(
         key_created: true,
         embedded: matches!(target, Target::Embedded(_)),
     };
-    let ledger = Ledger::new(&bundle, false);
+    let ledger = Ledger::on(out.disk(), &bundle, false);
     let progress = console.progress(Measure::Phase);
     let on_phase = |phase| show_phase(&progress, phase);
     let mut waits = WAITS.iter();
