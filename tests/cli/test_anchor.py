@@ -50,6 +50,20 @@ def test_a_lock_that_cannot_be_taken_is_named_and_no_anchor_was_made(cli, key):
     assert not (cli.cwd / "a").exists()
 
 
+@pytest.mark.parametrize("what", ["a directory", "a link"])
+def test_an_anchor_that_could_not_be_locked_is_found_before_the_run(cli, key, what):
+    lock = cli.cwd / "a.lock"
+    if what == "a directory":
+        lock.mkdir()
+    else:
+        lock.symlink_to("elsewhere")
+    before = sorted(os.listdir(cli.cwd))
+    found = cli.both("run", "--js", "1", "--key", key, "--bundle", "r.jsonl", "--anchor", "a")
+    assert (found.code, found.cls, found.error["ran"]) == (2, "io", "no"), found.text
+    assert "a.lock" in found.text and "nothing was run" in found.text
+    assert sorted(os.listdir(cli.cwd)) == before, "nothing ran and nothing was made"
+
+
 def test_the_files_that_are_written_are_apart(cli, key):
     (cli.cwd / "link").symlink_to(".")
     for state, anchor in (("s", "s"), ("s", "./s"), ("link/s", "s"), ("s.lock", "s")):

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use plimsoll_attestation::{
     Fault, Reason,
-    anchor::AnchorFault,
+    anchor::{AnchorFault, AnchorFile},
     bundle::{AppendError, AppendFault, Cut},
     fault::SignatureReason,
 };
@@ -275,7 +275,7 @@ fn of_anchor(
 ///
 /// # Errors
 /// Class `io`, exit 2.
-pub fn anchor_place(anchor: &Path) -> Result<(), Failure> {
+pub fn anchor_place(anchor: &Path, bundle: &Path) -> Result<(), Failure> {
     let refused = |what: String, advice: &str| {
         Err(Failure::new(Class::Io, what, advice)
             .file(anchor)
@@ -287,16 +287,19 @@ pub fn anchor_place(anchor: &Path) -> Result<(), Failure> {
             "Name the file itself, or remove the link.",
         );
     }
-    match plimsoll_harness::can_be_made(anchor) {
-        Ok(()) => Ok(()),
-        Err(error) => refused(
+    if let Err(error) = plimsoll_harness::can_be_made(anchor) {
+        return refused(
             format!(
                 "the anchor could not be written here: {}",
                 plain_words(&error)
             ),
             "Name a file in a directory that is there and can be written.",
-        ),
+        );
     }
+    // After the run it would be too late to find that it cannot be locked.
+    let file = AnchorFile::new(&anchors::DISK, anchor, Vec::new());
+    file.lockable()
+        .map_err(|fault| anchors::failure(anchor, bundle, &fault).ran(Ran::No))
 }
 
 /// How to write an anchor that a run could not write; `anchored` is the line it

@@ -134,7 +134,7 @@ fn prepared(console: &Console, matches: &ArgMatches, interrupts: &Interrupts) ->
         Err(failure) => return stop(failure),
     };
     if let Some(anchor) = &form.anchor
-        && let Err(failure) = failure::anchor_place(anchor)
+        && let Err(failure) = failure::anchor_place(anchor, &form.bundle)
     {
         return stop(failure);
     }

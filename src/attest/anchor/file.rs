@@ -237,6 +237,27 @@ impl<'d, D: Disk> AnchorFile<'d, D> {
         })
     }
 
+    /// Whether the anchor's lock could be taken, as far as can be told without
+    /// making it: one that another process holds is only a matter of time.
+    ///
+    /// # Errors
+    /// [`AnchorFault::Lock`] or [`AnchorFault::LockLink`].
+    pub fn lockable(&self) -> Result<(), AnchorFault> {
+        let path = lock_path(&self.path);
+        let fault = |error| AnchorFault::Lock {
+            path: path.clone(),
+            error,
+        };
+        if self.disk.is_link(&path).map_err(fault)? {
+            return Err(AnchorFault::LockLink(path));
+        }
+        if self.disk.facts(&path).map_err(fault)?.is_none() {
+            return Ok(());
+        }
+        let (file, _) = self.disk.open_to_append(&path).map_err(fault)?;
+        file.try_lock().map_err(fault).map(drop)
+    }
+
     /// Takes the lock; it is held until the file is dropped.
     fn lock(&self) -> Result<D::File, AnchorFault> {
         let path = lock_path(&self.path);
