@@ -12,4 +12,6 @@ done < <(git ls-files '*.rs' '*.py' '*.c')
 if git grep -nE 'todo!\(|unimplemented!\(|#\[ignore|dbg!\(' -- '*.rs'; then fail "unfinished or ignored work"; fi
 if git grep -nE 'unsafe (\{( |$)|fn |impl )' -- '*.rs' ':!src/quickjs/precompiled.rs'; then fail "unsafe code outside its one place"; fi
 if git grep -nE 'pytest\.(mark\.)?(skip|xfail)' -- '*.py'; then fail "a skipped test"; fi
+# Several suites in one call: which conftest is meant would depend on their order.
+if git grep -nE '^ *(from|import) conftest' -- '*.py'; then fail "a helper is imported from a conftest; give it a module of its own"; fi
 exit "$bad"

@@ -11,17 +11,12 @@ import pytest
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "receipt"), str(HERE.parent / "cli")]
 
-from cli_tool import Cli  # noqa: E402
+from cli_fixtures import cli  # noqa: E402, F401
 from docker_daemon import TIERS, TOKEN  # noqa: E402
 from receipt_repo import Repo, environment  # noqa: E402
 
 STEP = "node --test --test-reporter=tap --test-reporter-destination=plimsoll-report.tap test/"
 REPORT = "tap:artifact:plimsoll-report.tap"
-
-
-@pytest.fixture
-def cli(tmp_path) -> Cli:
-    return Cli(tmp_path)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import plimsoll_client as pc
 import pytest
-from conftest import TOKEN
+from interop_daemon import TOKEN
 
 
 class Between:

@@ -7,7 +7,7 @@ import threading
 
 import plimsoll_client as pc
 import pytest
-from conftest import TOKEN
+from interop_daemon import TOKEN
 from plimsoll_client.execution import CodeExecutor
 
 

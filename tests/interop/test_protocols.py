@@ -10,7 +10,7 @@ from pathlib import Path
 
 import grpc
 import pytest
-from conftest import ROOT, TOKEN
+from interop_daemon import ROOT, TOKEN
 
 SERVICE = "/plimsoll.v1.SandboxService/"
 REQUEST_ID = "00112233445566778899aabbccddeeff"

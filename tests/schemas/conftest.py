@@ -10,11 +10,4 @@ for folder in ("cli", "second_opinion"):
     sys.path.insert(0, str(ROOT / "tests" / folder))
 sys.path.insert(0, str(Path(__file__).parent))
 
-import pytest  # noqa: E402
-from cli_tool import Cli  # noqa: E402
-
-
-@pytest.fixture
-def cli(tmp_path) -> Cli:
-    """The binary with an empty home and an empty directory to work in."""
-    return Cli(tmp_path)
+from cli_fixtures import cli  # noqa: E402, F401
