@@ -178,6 +178,18 @@ def test_a_token_that_is_not_delivered(registry):
     assert list(registry.callers) == ["first", "second", "third"] and registry.alone
 
 
+def test_a_token_that_nothing_would_take(registry):
+    registry.made("create", "--id", "first")
+    before = registry.path.read_bytes()
+    for options in ({"stdout": None, "preexec_fn": lambda: os.close(1)}, {"stdout": subprocess.DEVNULL}):
+        for command, name in (("create", "second"), ("rotate", "first")):
+            refused = registry(command, "--id", name, "--token-stdout", **options)
+            assert (refused.code, refused.cls) == (1, "io") and "nothing was changed" in refused.prose, refused.text
+    assert registry.path.read_bytes() == before and registry.alone
+    # Without a token to give there is nothing to lose.
+    assert registry("rotate", "--id", "first", "--token-stdin", stdin=TOKEN, stdout=subprocess.DEVNULL).code == 0
+
+
 def test_symbolic_links_and_locks(registry):
     registry.made("create", "--id", "a")
     before = registry.path.read_bytes()

@@ -12,8 +12,18 @@ use zeroize::Zeroizing;
 
 use super::refusal;
 
-/// A new token.
+/// A new token for standard output, which must lead somewhere: a token is shown
+/// once. An output that was closed at the start has become the null device.
 pub fn make() -> Result<Token, Failure> {
+    if leads_nowhere(&io::stdout()) {
+        return Err(Failure::new(
+            Class::Io,
+            "standard output is closed or the null device, so the new token would be lost; \
+             nothing was changed",
+            "Send standard output to what keeps the token: a file of its owner alone, or a pipe.",
+        )
+        .exit(ExitCode::Refused));
+    }
     crate::signing::no_core_dumps();
     Token::generate().map_err(|_| {
         Failure::new(
@@ -22,6 +32,26 @@ pub fn make() -> Result<Token, Failure> {
             "Check the system's random device.",
         )
     })
+}
+
+#[cfg(unix)]
+fn leads_nowhere(stdout: &io::Stdout) -> bool {
+    use std::os::{
+        fd::AsFd as _,
+        unix::fs::{FileTypeExt as _, MetadataExt as _},
+    };
+    let Ok(out) = stdout.as_fd().try_clone_to_owned().map(File::from) else {
+        return true;
+    };
+    let null = std::fs::metadata("/dev/null");
+    out.metadata().is_ok_and(|out| {
+        out.file_type().is_char_device() && null.is_ok_and(|null| null.rdev() == out.rdev())
+    })
+}
+
+#[cfg(not(unix))]
+fn leads_nowhere(_: &io::Stdout) -> bool {
+    false
 }
 
 /// The token on standard input, read past the buffers of this process.
