@@ -25,7 +25,8 @@ const TEMPLATE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("style.css");
 
 /// The script's parts, in order.
-const PARTS: [&str; 13] = [
+const PARTS: [&str; 14] = [
+    include_str!("script/00_cover.js"),
     include_str!("script/01_bytes.js"),
     include_str!("script/02_json.js"),
     include_str!("script/03_signature.js"),

@@ -1,17 +1,14 @@
 // Checks the evidence, writes the page again from it, compares, and shows the verdict.
 
-// An element's name can stand in front of any member of `document`. Until none does, members come from the prototypes.
-const call = (member, self, ...values) => Reflect.apply(member, self, values);
-const getter = (prototype, name) => Object.getOwnPropertyDescriptor(prototype, name).get;
-const ownText = call(getter(Node.prototype, "textContent"), call(getter(Document.prototype, "currentScript"), document));
+const ownText = call(getter(Node.prototype, "textContent"), its("currentScript"));
 
 // No page of ours has such an element; a form's own members can be covered by what is in it.
 const COVERING = "[name]:not(meta), form, img, iframe, frame, object, embed, applet, input, button, select, textarea";
 
 // Refuses a page in which a name could stand in front of a member, and empties it first: then none does.
 const uncover = () => {
-  if (call(Document.prototype.querySelector, document, COVERING) === null) return;
-  call(Element.prototype.replaceChildren, call(getter(Document.prototype, "documentElement"), document));
+  if (does("querySelector", COVERING) === null) return;
+  call(Element.prototype.replaceChildren, its("documentElement"));
   refuse("page", "the page has an element whose name can stand in for a part of the browser");
 };
 
@@ -41,10 +38,14 @@ const readIsland = (page) => {
   return evidence;
 };
 
+// An element and those around it, as far as a reader needs them to find it. The names are the file's own, so they are cut.
 const place = (node) => {
   const names = [];
-  for (let at = node; at && at.nodeType === 1; at = at.parentNode) names.unshift(at.localName + (at.id ? `#${at.id}` : ""));
-  return names.slice(-4).join(" > ");
+  for (let at = node; at instanceof Element && names.length < 4; at = call(getter(Node.prototype, "parentNode"), at)) {
+    const [name, id] = [call(getter(Element.prototype, "localName"), at), call(getter(Element.prototype, "id"), at)];
+    names.unshift(`${name}${id && "#"}${id}`.slice(0, 60));
+  }
+  return names.join(" > ") || "the top";
 };
 
 // The first thing in which two trees differ, in words; null when they are the same.
@@ -70,7 +71,7 @@ const difference = (found, wanted) => {
 const hasShadow = (node) => {
   if (node.shadowRoot) return true;
   try {
-    document.createElement(node.localName).attachShadow({ mode: "open" });
+    does("createElement", node.localName).attachShadow({ mode: "open" });
   } catch {
     return false;
   }
@@ -84,10 +85,10 @@ const hasShadow = (node) => {
 
 // Puts the page that was written from the evidence where the file's own stood, its script excepted.
 const putInPlace = (tree) => {
-  const before = document.body;
-  const body = document.createElement("body");
+  const before = its("body");
+  const body = does("createElement", "body");
   body.append(...[...tree.body.childNodes].filter((node) => !(node.localName === "script" && !node.type)));
-  before.replaceWith(document.adoptNode(body));
+  before.replaceWith(does("adoptNode", body));
   const hidden = [before, ...before.querySelectorAll("*")].find(hasShadow);
   must(hidden === undefined, "page", "the page hides a second one in front of itself");
 };
@@ -119,7 +120,7 @@ const OPEN = [
 ];
 
 const element = (name, content, className) => {
-  const out = document.createElement(name);
+  const out = does("createElement", name);
   if (className) out.className = className;
   out.append(...[content].flat());
   return out;
@@ -156,22 +157,23 @@ const showRefusal = (fault, done, styleHolds) => {
     "check",
   );
   box.setAttribute("role", "alert");
-  const head = document.createElement("head");
+  const head = does("createElement", "head");
   const title = element("title", "REFUSED – plimsoll receipt");
   head.append(title);
-  const style = styleHolds ? document.querySelector("style") : null;
+  const style = styleHolds ? does("querySelector", "style") : null;
   if (style) head.append(style);
   const bar = element("header", element("h1", "plimsoll receipt"), "top");
-  const root = document.documentElement;
+  const root = its("documentElement");
+  root.replaceChildren(head, element("body", [bar, element("main", box)]));
   for (const { name } of [...root.attributes]) root.removeAttribute(name);
   root.lang = "en";
-  root.replaceChildren(head, element("body", [bar, element("main", box)]));
   root.dataset.verdict = "refused";
 };
 
 const show = (verdict, title, sentences, items) => {
-  document.getElementById("verdict").replaceChildren(...tell(title, sentences, items));
-  document.documentElement.dataset.verdict = verdict;
+  does("getElementById", "verdict").replaceChildren(...tell(title, sentences, items));
+  uncovered();
+  its("documentElement").dataset.verdict = verdict;
 };
 
 const start = () => {
@@ -185,14 +187,16 @@ const start = () => {
 
 const check = async () => {
   // Taken before anything waits, so that what is compared is what the file holds.
-  const page = document.documentElement.cloneNode(true);
-  const lone = document.childNodes.length === 2 && document.doctype && document.doctype.publicId === "" && document.doctype.systemId === "" && document.compatMode === "CSS1Compat";
-  const styles = document.querySelectorAll("style");
+  const page = asWritten();
+  const doctype = its("doctype");
+  const plain = doctype !== null && doctype.publicId === "" && doctype.systemId === "" && its("compatMode") === "CSS1Compat";
+  const lone = plain && its("childNodes", Node.prototype).length === 2;
+  const styles = does("querySelectorAll", "style");
   const done = new Set();
   let styleHolds = false;
   try {
     styleHolds = styles.length === 1 && (await sha256(utf8(styles[0].textContent))) === STYLE_SHA256;
-    must(lone && document.characterSet === "UTF-8", "page", "something stands before or after the page");
+    must(lone && its("characterSet") === "UTF-8", "page", "something stands before or after the page");
     must(styleHolds, "page", "the style of the page was changed");
     const evidence = readIsland(page);
     const key = await readKey(evidence.public_key);
