@@ -58,7 +58,7 @@ pub fn receipt(scene: &Scene) -> Folder {
     let store = Memory(&bundle);
     let verified = Bundle::verify(&store, &*bundle, key.public(), &mut |_| {}).unwrap();
     let subject = verified
-        .receipt(key.public(), &test_result, &receipt)
+        .receipt_as_signed(key.public(), &test_result, &receipt)
         .unwrap();
     let options = Options::default();
     let bom = Bom::new(&verified, &subject, key.public(), &options).unwrap();
