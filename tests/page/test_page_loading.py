@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 from contextlib import contextmanager
@@ -81,3 +82,36 @@ def test_a_prepared_verdict_is_not_shown_while_the_page_loads(example, tab, styl
         assert loaded.text("h2") == "Refused"
         assert "Valid" not in loaded.text()
         assert tab.evaluate("document.querySelector('h2').getClientRects().length") > 0
+
+
+IN_FRONT = """
+for (const name of %s.split(" ")) {
+  Object.defineProperty(document, name, { get() {
+    if (new Error().stack.includes("report.html")) throw new Error(name);
+    const found = Reflect.get(Document.prototype, name, document);
+    return typeof found === "function" ? found.bind(document) : found;
+  } });
+}
+"""
+MEMBERS = (
+    "addEventListener adoptNode body characterSet childNodes compatMode createElement currentScript doctype documentElement getElementById head "
+    "importNode querySelector querySelectorAll scripts"
+)
+
+
+def test_nothing_that_stands_in_front_of_a_member_of_the_document_is_asked(example, tab, tmp_path):
+    """As an element's name would stand there, but for those who look on."""
+    tab.before_each_page(IN_FRONT % json.dumps(MEMBERS))
+    for name, page in (("valid", example), ("refused", example.replace('<p class="big tier">kernel', '<p class="big tier">vm'))):
+        file = tmp_path / "report.html"
+        file.write_text(page, "utf-8")
+        loaded = tab.open(file)
+        assert (loaded.verdict, loaded.console) == (name, [])
+
+
+def test_a_place_is_named_in_few_words_whatever_the_page_calls_it(example, opened):
+    around = "".join(f'<div id="{"x" * 5000}{i}">' for i in range(40))
+    page = opened(example.replace("</main>", f"<p>added</p>{around}</main>", 1).replace("<main>", f'<main id="{"y" * 5000}">', 1))
+    assert page.verdict == "refused"
+    said = page.text()
+    assert "page: the page shows something else" in said and len(said) < 3000
