@@ -10,7 +10,10 @@ pub fn longest(request: &RunRequest) -> usize {
     let mut longest = rule.map_or(0, |rule| rule.identities.len());
     match &request.payload {
         Some(Payload::Project(run)) => {
-            longest = longest.max(run.files.len()).max(run.steps.len()).max(run.artifacts.len());
+            longest = longest
+                .max(run.files.len())
+                .max(run.steps.len())
+                .max(run.artifacts.len());
         }
         Some(Payload::Module(run)) => {
             let widths = run.rows.iter().map(|row| row.values.len());
