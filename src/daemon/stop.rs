@@ -16,7 +16,8 @@ use tokio::{
 /// Waits for SIGINT, SIGTERM, SIGHUP or, in an embedded daemon, the end of
 /// standard input. As soon as one came, a further signal ends the process at
 /// once: the default action is taken inside the handler, so that it works even
-/// when nothing else does.
+/// when nothing else does. The first process of a container has no default
+/// actions: it exits with 128 and the signal's number.
 ///
 /// A terminal that is closed is as good a reason to stop as any other, and its
 /// default action would leave sandboxes behind. A daemon that was started with
@@ -35,11 +36,14 @@ pub fn requested(embedded: bool) -> io::Result<impl Future<Output = ()>> {
     if watches_hangup {
         ends_at_once.push(SignalKind::hangup());
     }
-    for number in ends_at_once.into_iter().filter(|_| !embedded) {
-        signal_hook::flag::register_conditional_default(
-            number.as_raw_value(),
-            Arc::clone(&stopping),
-        )?;
+    let first_process = std::process::id() == 1;
+    for signal in ends_at_once.into_iter().filter(|_| !embedded) {
+        let (number, stopping) = (signal.as_raw_value(), Arc::clone(&stopping));
+        if first_process {
+            signal_hook::flag::register_conditional_shutdown(number, 128 + number, stopping)?;
+        } else {
+            signal_hook::flag::register_conditional_default(number, stopping)?;
+        }
     }
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;

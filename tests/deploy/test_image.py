@@ -148,3 +148,23 @@ def test_the_image_serves_and_stops(engine, container):
     assert log[-1]["msg"] == "plimsolld stopped" and TOKEN not in json.dumps(log)
     # The example warns of nothing.
     assert {line["level"] for line in log} == {"INFO"}, log
+
+
+def test_a_second_signal_ends_the_first_process_at_once(engine, container):
+    """It is the container's first process, which no signal ends by itself."""
+    listening = container.wait_for("plimsolld listening")
+    client = pc.Client("http://" + listening["addr"], token=TOKEN)
+
+    def runs() -> None:
+        with pytest.raises(pc.PlimsollError):
+            client.run_javascript("while (true) {}", timeout=30)
+
+    call = threading.Thread(target=runs)
+    call.start()
+    while "\nplimsoll_inflight 1\n" not in get(listening["metrics_addr"], "/metrics"):
+        assert call.is_alive(), "the run was refused"
+    engine.call("POST", f"/containers/{container.id}/kill", signal="SIGTERM")
+    container.wait_for("shutdown signal received; draining in-flight runs")
+    engine.call("POST", f"/containers/{container.id}/kill", signal="SIGTERM")
+    assert engine.call("POST", f"/containers/{container.id}/wait", timeout=60)["StatusCode"] == 143
+    call.join()
