@@ -60,6 +60,11 @@ impl<R: Read + Seek> Seekable<R> {
         Seekable(RefCell::new(file))
     }
 
+    /// How many bytes it has now.
+    pub(crate) fn length(&self) -> io::Result<u64> {
+        self.0.borrow_mut().seek(SeekFrom::End(0))
+    }
+
     /// Reads once at a place; 0 bytes at the end of the file.
     pub(crate) fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let mut file = self.0.borrow_mut();

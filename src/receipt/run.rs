@@ -33,7 +33,7 @@ pub struct Run {
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// It does not verify.
-    #[error("{0:?}")]
+    #[error("the bundle does not verify: {}", .0.reason().text())]
     Evidence(Box<Fault>),
     /// More than one call.
     #[error("the bundle holds {0} calls; a receipt's holds one")]

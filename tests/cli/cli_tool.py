@@ -8,6 +8,7 @@ import functools
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass, field
@@ -15,6 +16,10 @@ from pathlib import Path
 
 import jsonschema
 from referencing import Registry, Resource
+
+# A shell starts what it puts into the background with SIGINT ignored, and every process below inherits that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).resolve().parents[2]
 BINARY = Path(os.environ.get("PLIMSOLL_ATTEST", ROOT / "target/debug/plimsoll-attest")).resolve()

@@ -169,6 +169,23 @@ def test_a_link_is_no_directory_for_a_receipt(cli, fake, repo):
     assert daemon.calls == [] and list((cli.cwd / "elsewhere").iterdir()) == []
 
 
+def test_nothing_is_appended_to_a_part_of_the_receipt(cli, fake, repo):
+    """Refused before the run: a part with more behind its end would be none."""
+    daemon = fake(answering())
+    head = repo.change()
+    (cli.cwd / "link").symlink_to("out/receipt.cdx.json")
+    for summary in ("out/receipt.cdx.json", "out/bundle.jsonl", "out/report.html", "./out/../out/more.md", cli.cwd / "out/x", "link"):
+        done = run(cli, repo, daemon, head, "--out", "out", "--summary", summary)
+        assert (done.code, done.cls, done.error["ran"]) == (2, "usage", "no"), done.text
+    for name in ("GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT"):
+        done = run(cli, repo, daemon, head, "--out", "out", env={name: str(cli.cwd / "out/summary.md")})
+        assert (done.code, done.cls) == (2, "usage"), done.text
+    assert daemon.calls == [] and not (cli.cwd / "out").exists()
+    # Beside it is as good a place as any.
+    assert run(cli, repo, daemon, head, "--out", "out", "--summary", "out.md").code == 0
+    assert (cli.cwd / "out.md").exists() and verify(cli, repo, head, "out").code == 0
+
+
 def test_the_private_key_is_nowhere(cli, fake, repo):
     """Only its public half is written: nothing in the directory is a private key or names a seed."""
     assert run(cli, repo, fake(answering()), repo.change()).code == 0
@@ -339,6 +356,20 @@ def test_init_follows_no_link(cli):
     done = cli("pr-receipt", "init", "--json")
     assert (done.code, done.cls) == (2, "io"), done.text
     assert list((cli.folder / "elsewhere").iterdir()) == [] and not (cli.cwd / ".plimsoll").exists()
+
+
+def test_init_says_where_it_is_not_at_home(cli):
+    for name in ("a\nb.yml", "a b.yml", "${{x}}.yml", "a.yml/", "é.yml"):
+        done = cli("pr-receipt", "init", "--json", "--path", f".github/workflows/{name}")
+        assert (done.code, done.cls) == (2, "usage"), done.text
+    assert not (cli.cwd / ".github").exists()
+    assert b"there is no .git here" in cli("pr-receipt", "init").err
+    (cli.cwd / ".git").mkdir()
+    again = cli("pr-receipt", "init", "--path", ".github/workflows/other.yml")
+    assert (again.code, again.cls) == (2, "exists")
+    (cli.cwd / ".plimsoll/receipt.toml").unlink()
+    again = cli("pr-receipt", "init", "--path", ".github/workflows/other.yml")
+    assert again.code == 0 and b"no .git" not in again.err, again.text
 
 
 def test_no_code_of_the_repository_runs_on_this_machine(cli, fake, repo):

@@ -194,6 +194,16 @@ def test_render_writes_the_same_again_and_touches_no_evidence(cli, receipt):
     assert (receipt / "receipt.pub").read_bytes() == before["receipt.pub"]
 
 
+def test_render_says_what_is_wrong_as_verify_does(cli, receipt):
+    bundle = receipt / "bundle.jsonl"
+    data = bytearray(bundle.read_bytes())
+    data[200] ^= 1
+    bundle.write_bytes(data)
+    done = cli.both("pr-receipt", "render", receipt)
+    assert done.code == 1 and done.error["file"].endswith("bundle.jsonl") and done.error["line"] == 1, done.text
+    assert done.error["message"] == cli.both("verify", "--pub", receipt / "receipt.pub", bundle).error["message"]
+
+
 def test_the_challenge(cli, clone, receipt):
     done = cli("pr-receipt", "challenge", "--json", "--repo", clone, "--head", HEAD, "--out", "wrong", receipt, timeout=300)
     assert done.code == 0, done.text

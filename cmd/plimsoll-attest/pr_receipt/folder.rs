@@ -2,14 +2,18 @@
 
 use std::path::Path;
 
+use plimsoll_attestation::PublicKey;
 use plimsoll_console::{
     Class, Console, ExitCode, Failure,
     files::{self, Dash, Inputs, Mode, Replace},
 };
 use plimsoll_receipt::{
     assemble::{AssembleError, Rendered},
-    folder::{Folder, PAGE, SUMMARY},
+    folder::{BUNDLE, Folder, PAGE, SUMMARY},
+    run::RunError,
 };
+
+use crate::refusal;
 
 /// Reads the evidence of a receipt, each file once.
 ///
@@ -71,8 +75,13 @@ pub fn write_rendered(path: &Path, rendered: &Rendered) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A receipt that cannot be read back or put together.
-pub fn failure(error: &AssembleError) -> Failure {
+/// A receipt in the directory `path` that cannot be read back or put together.
+/// `key` is the receipt's own.
+pub fn failure(error: &AssembleError, path: &Path, key: Option<&PublicKey>) -> Failure {
+    if let AssembleError::Run(RunError::Evidence(fault)) = error {
+        let keys = key.map(std::slice::from_ref).unwrap_or_default();
+        return refusal::failure(&path.join(BUNDLE), fault, keys);
+    }
     let (class, reason) = match error {
         AssembleError::Sign(fault) => (fault.class().word(), fault.reason().word()),
         AssembleError::Bom(error) => (error.code(), ""),

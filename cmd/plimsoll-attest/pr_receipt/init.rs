@@ -106,6 +106,11 @@ fn written(console: &Console, matches: &ArgMatches) -> Result<JsonObject, Stop> 
         files::write(path, text.as_bytes(), Mode::Public, Replace::Never)?;
         console.success(&format!("{}\n", escape::path(path)))?;
     }
+    if !Path::new(".git").exists() {
+        console.warning(
+            "there is no .git here: workflows and configuration are read from the repository's root alone",
+        );
+    }
     console.note(
         "set each UNSET pin at the top of the workflow: its job refuses to start without them",
     );
@@ -136,6 +141,12 @@ fn place(asked: &Path) -> Result<PathBuf, Failure> {
     let [github, workflows, _] = parts.as_slice() else {
         return refused("--path is no place of a workflow");
     };
+    let plain = |c: u8| c.is_ascii_alphanumeric() || b"._-".contains(&c);
+    let name = below.file_name().unwrap_or_default().as_encoded_bytes();
+    let is_folder = asked.as_os_str().as_encoded_bytes().ends_with(b"/");
+    if is_folder || !name.iter().copied().all(plain) {
+        return refused("--path names no file by letters, digits, dots, dashes and underscores");
+    }
     let kind = below.extension().and_then(OsStr::to_str);
     let kept = *github == ".github" && *workflows == "workflows";
     if !kept || !matches!(kind, Some("yml" | "yaml")) {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Arg, ArgMatches, Command, value_parser};
+use plimsoll_attestation::PublicKey;
 use plimsoll_console::{
     Console, ExitCode, JsonObject, Stream, escape,
     output::{self, Stop},
@@ -22,7 +23,7 @@ pub const SUB: Sub = Sub {
         (ExitCode::Ok, "both files were written"),
         (
             ExitCode::Refused,
-            "the receipt's parts do not belong together",
+            "bundle, statements and key do not belong together; the BOM is not compared",
         ),
         (ExitCode::Usage, "a file cannot be read or written"),
     ],
@@ -63,7 +64,10 @@ fn rendered(console: &Console, matches: &ArgMatches) -> Result<JsonObject, Stop>
         .cloned()
         .unwrap_or_default();
     let folder = folder::read(console, &path)?;
-    let rendered = render(&folder).map_err(|error| folder::failure(&error))?;
+    let rendered = render(&folder).map_err(|error| {
+        let key = PublicKey::from_pem(&folder.public_key).ok();
+        folder::failure(&error, &path, key.as_ref())
+    })?;
     folder::write_rendered(&path, &rendered)?;
     for name in [SUMMARY, PAGE] {
         console.success(&format!("{}\n", escape::path(&path.join(name))))?;

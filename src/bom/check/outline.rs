@@ -170,6 +170,10 @@ enum Member {
 impl Found {
     /// `None` for a file that is larger than a BOM may be.
     fn of<R: Read + Seek>(file: &Seekable<R>) -> io::Result<Option<Self>> {
+        // Within a line nothing counts its length, and it may be the whole file.
+        if file.length()? > MAX_BOM_BYTES {
+            return Ok(None);
+        }
         let mut found = Found::default();
         let mut chunks = Chunks::of(file);
         let mut line = Vec::new();

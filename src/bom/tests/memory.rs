@@ -7,7 +7,7 @@ mod common;
 use std::{
     env,
     fs::{self, File},
-    io::BufReader,
+    io::{self, BufReader, Read, Seek, SeekFrom},
     path::Path,
     process::Command,
 };
@@ -17,7 +17,7 @@ use common::{
     make::{Shape, session},
     signing,
 };
-use plimsoll_bom::{Bundle, Options, Outline, Seekable, Selection};
+use plimsoll_bom::{Bundle, MAX_BOM_BYTES, Options, Outline, Seekable, Selection};
 
 /// Set for the process that is measured: where the files lie.
 const MEASURED: &str = "PLIMSOLL_BOM_MEMORY_TEST";
@@ -79,4 +79,37 @@ fn a_bom_is_checked_without_being_held() {
     let grown: u64 = grown.unwrap().parse().unwrap();
     let size = bom.len() as u64;
     assert!(grown < size / 2, "{grown} bytes more for a BOM of {size}");
+}
+
+/// A file of one endless line that says how long it is.
+struct Long {
+    length: u64,
+    read: u64,
+}
+
+impl Read for Long {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        buffer.fill(b'x');
+        self.read += buffer.len() as u64;
+        Ok(buffer.len())
+    }
+}
+
+impl Seek for Long {
+    fn seek(&mut self, place: SeekFrom) -> io::Result<u64> {
+        match place {
+            SeekFrom::Start(at) => Ok(at),
+            SeekFrom::End(_) | SeekFrom::Current(_) => Ok(self.length),
+        }
+    }
+}
+
+#[test]
+fn a_file_too_large_for_a_bom_is_not_read() {
+    let mut file = Long {
+        length: MAX_BOM_BYTES + 1,
+        read: 0,
+    };
+    assert!(Outline::read(&mut file, signing().public()).is_none());
+    assert_eq!(file.read, 0);
 }

@@ -62,6 +62,35 @@ impl Out {
         }
     }
 
+    /// Refuses a file that is appended to after the receipt is made when it
+    /// would lie in the receipt's directory: a part of it with more behind its
+    /// end is none any more.
+    ///
+    /// # Errors
+    /// Class `usage`.
+    pub fn apart(&self, appended: Option<&Path>, what: &str) -> Result<(), Failure> {
+        let Some(file) = appended else {
+            return Ok(());
+        };
+        let place = |path: &Path| path.canonicalize().ok();
+        let parent = match file.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        // The directory is empty, so only a link could lead into it from elsewhere.
+        let target = file.read_link().ok().map(|target| parent.join(target));
+        let out = place(self.disk.path());
+        let within = |path: &Path| path.parent().is_some_and(|above| place(above) == out);
+        if place(parent) == out || target.as_deref().is_some_and(within) {
+            return Err(super::usage(
+                &format!("{what} is a file in the receipt's directory"),
+                "It is appended to when the receipt is whole: name a file elsewhere. The receipt has a \
+                 summary.md of its own.",
+            ));
+        }
+        Ok(())
+    }
+
     /// Where the run is recorded.
     pub fn bundle(&self) -> PathBuf {
         self.disk.path().join(BUNDLE)
@@ -91,7 +120,7 @@ impl Out {
         written.map_err(|error| {
             Failure::new(
                 Class::Io,
-                format!("cannot be written: {}", plain_words(&error)),
+                format!("{name} cannot be written: {}", plain_words(&error)),
                 "Check the directory, its permissions and the space on its disk.",
             )
             .file(self.disk.path().join(name))
@@ -128,7 +157,9 @@ pub fn keep(
         let why = format!("the bundle cannot be read: {}", plain_words(&error));
         not_kept(Failure::new(Class::Io, why, ""))
     })?;
-    let of = |error: plimsoll_receipt::assemble::AssembleError| not_kept(folder::failure(&error));
+    let of = |error: plimsoll_receipt::assemble::AssembleError| {
+        not_kept(folder::failure(&error, out.disk.path(), Some(key.public())))
+    };
     let run = Run::read(&bundle, key.public()).map_err(|error| of(error.into()))?;
     let Some((asked, result)) = run.project() else {
         return Err(of(plimsoll_receipt::run::RunError::None.into()));
@@ -229,7 +260,7 @@ fn append(path: &Path, text: &str) -> io::Result<()> {
     let mut file = options.open(path)?;
     if !file.metadata()?.is_file() {
         return Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
+            io::ErrorKind::Unsupported,
             "it is no regular file",
         ));
     }

@@ -100,6 +100,13 @@ fn done(console: &Console, matches: &ArgMatches, interrupts: &Interrupts) -> Exi
         Ok(out) => out,
         Err(failure) => return stop(failure),
     };
+    let apart = out
+        .apart(form.summary.as_deref(), "the file for the summary")
+        .and_then(|()| out.apart(form.outputs.as_deref(), "GITHUB_OUTPUT"));
+    if let Err(failure) = apart {
+        out.abandon();
+        return stop(failure);
+    }
     let sent = send::send(console, interrupts, &form, &subject, &key, target, &out);
     match sent {
         Err(failed) => {
