@@ -72,6 +72,7 @@ mod fault;
 mod formulation;
 mod identity;
 mod lines;
+mod manifest;
 mod print;
 mod profile;
 pub mod receipt;
@@ -87,6 +88,7 @@ pub use check::{Checked, Claimed, Outline, check, check_attached};
 pub use facts::{CallFacts, Content, Input, Step, Stream, git_blob};
 pub use fault::{BomError, Code, Refusal};
 pub use lines::{LineRef, Memory, Seekable, Store};
+pub use manifest::manifest;
 pub use profile::{
     Attach, DEFAULT_MAX_ATTACH, ImageName, Kind, MAX_BOM_BYTES, Options, PROFILE, QUALIFICATION,
     QUALIFICATION_SHORT, Scope, SpecVersion,

@@ -1,7 +1,8 @@
 //! Which files of a commit are sent, and why the others are not.
 
 use globset::GlobSet;
-use plimsoll_record::{Digest, encoding::Sink};
+pub use plimsoll_bom::manifest;
+use plimsoll_record::Digest;
 use plimsoll_wire::{
     limits::{MAX_FILES, MAX_FILES_BYTES},
     proto::ProjectFile,
@@ -253,42 +254,6 @@ impl Collected {
                 Digest::of(file.content.as_bytes()),
             )
         }))
-    }
-}
-
-/// The digest over files: path, blob and SHA-256 of each, in path order.
-pub fn manifest<'f>(files: impl ExactSizeIterator<Item = (&'f str, &'f str, Digest)>) -> Digest {
-    let mut encoding = Encoding::default();
-    encoding.domain("plimsoll-attest.tree-manifest.v1");
-    encoding.count("files", files.len());
-    for (path, blob, sha256) in files {
-        encoding.text("path", path);
-        encoding.text("git_blob", blob);
-        encoding.text("sha256", &sha256.to_hex());
-    }
-    Digest::of(&encoding.0)
-}
-
-/// The record encoding, kept whole: a manifest is small.
-#[derive(Default)]
-struct Encoding(Vec<u8>);
-
-impl Encoding {
-    fn value(&mut self, bytes: &[u8]) {
-        self.0
-            .extend_from_slice(&(bytes.len() as u64).to_be_bytes());
-        self.0.extend_from_slice(bytes);
-    }
-}
-
-impl Sink for Encoding {
-    fn domain(&mut self, domain: &str) {
-        self.value(domain.as_bytes());
-    }
-
-    fn bytes(&mut self, name: &'static str, content: &[u8]) {
-        self.value(name.as_bytes());
-        self.value(content);
     }
 }
 

@@ -243,14 +243,11 @@ impl<'d, D: Disk> AnchorFile<'d, D> {
     /// # Errors
     /// [`AnchorFault::Lock`] or [`AnchorFault::LockLink`].
     pub fn lockable(&self) -> Result<(), AnchorFault> {
-        let path = lock_path(&self.path);
+        let path = self.lock_of_its_own()?;
         let fault = |error| AnchorFault::Lock {
             path: path.clone(),
             error,
         };
-        if self.disk.is_link(&path).map_err(fault)? {
-            return Err(AnchorFault::LockLink(path));
-        }
         if self.disk.facts(&path).map_err(fault)?.is_none() {
             return Ok(());
         }
@@ -258,16 +255,23 @@ impl<'d, D: Disk> AnchorFile<'d, D> {
         file.try_lock().map_err(fault).map(drop)
     }
 
+    /// Where the lock lies, which is not written through a link.
+    fn lock_of_its_own(&self) -> Result<PathBuf, AnchorFault> {
+        let path = lock_path(&self.path);
+        match self.disk.is_link(&path) {
+            Ok(false) => Ok(path),
+            Ok(true) => Err(AnchorFault::LockLink(path)),
+            Err(error) => Err(AnchorFault::Lock { path, error }),
+        }
+    }
+
     /// Takes the lock; it is held until the file is dropped.
     fn lock(&self) -> Result<D::File, AnchorFault> {
-        let path = lock_path(&self.path);
+        let path = self.lock_of_its_own()?;
         let fault = |error| AnchorFault::Lock {
             path: path.clone(),
             error,
         };
-        if self.disk.is_link(&path).map_err(fault)? {
-            return Err(AnchorFault::LockLink(path));
-        }
         let (file, _) = self.disk.open_to_append(&path).map_err(fault)?;
         let start = self.disk.instant();
         while !file.try_lock().map_err(fault)? {

@@ -12,7 +12,7 @@ use plimsoll_attestation::{
     Line, PublicKey,
     own::{self, Wanted},
 };
-use plimsoll_record::{Digest, encoding::Sink};
+use plimsoll_record::Digest;
 use plimsoll_wire::proto::{
     self, ProjectFile, ProjectResult, RunRequest, RunResponse, run_request::Payload,
     run_response::Result as RunResult,
@@ -25,6 +25,7 @@ use crate::{
     facts::git_blob,
     fault::{BomError, Code, Refusal},
     lines::{Store, verified},
+    manifest::manifest,
     receipt::{RECEIPT_TYPE, Receipt, Report, TEST_RESULT_TYPE},
     subject::Tested,
 };
@@ -188,6 +189,16 @@ fn of_files(receipt: &Receipt, files: &[ProjectFile]) -> Vec<Stated> {
         64 => sha256_blob(file.content.as_bytes()),
         _ => git_blob(file.content.as_bytes()),
     };
+    let names: Vec<(&str, String, Digest)> = sent
+        .iter()
+        .map(|file| {
+            (
+                file.path.as_str(),
+                blob(file),
+                Digest::of(file.content.as_bytes()),
+            )
+        })
+        .collect();
     let mut stated = vec![(
         "the receipt states another number of files",
         tested.files.to_string(),
@@ -196,7 +207,12 @@ fn of_files(receipt: &Receipt, files: &[ProjectFile]) -> Vec<Stated> {
     stated.push((
         "the receipt names other files",
         tested.manifest_sha256.clone(),
-        manifest(&sent, blob),
+        manifest(
+            names
+                .iter()
+                .map(|(path, blob, sha256)| (*path, blob.as_str(), *sha256)),
+        )
+        .to_hex(),
     ));
     for file in &tested.added {
         let found = files.iter().find(|sent| sent.path == file.path);
@@ -362,38 +378,4 @@ fn sha256_blob(content: &[u8]) -> String {
     hasher.update(format!("blob {}\0", content.len()));
     hasher.update(content);
     hex::encode(hasher.finalize())
-}
-
-/// The digest over the commit's files that were sent, in path order.
-fn manifest(files: &[&ProjectFile], blob: impl Fn(&ProjectFile) -> String) -> String {
-    let mut encoding = Hashed(Sha256::new());
-    encoding.domain("plimsoll-attest.tree-manifest.v1");
-    encoding.count("files", files.len());
-    for file in files {
-        encoding.text("path", &file.path);
-        encoding.text("git_blob", &blob(file));
-        let sha256 = Digest::of(file.content.as_bytes());
-        encoding.text("sha256", &sha256.to_hex());
-    }
-    hex::encode(encoding.0.finalize())
-}
-
-struct Hashed(Sha256);
-
-impl Hashed {
-    fn value(&mut self, bytes: &[u8]) {
-        self.0.update((bytes.len() as u64).to_be_bytes());
-        self.0.update(bytes);
-    }
-}
-
-impl Sink for Hashed {
-    fn domain(&mut self, domain: &str) {
-        self.value(domain.as_bytes());
-    }
-
-    fn bytes(&mut self, name: &'static str, content: &[u8]) {
-        self.value(name.as_bytes());
-        self.value(content);
-    }
 }
